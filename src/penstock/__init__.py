@@ -1,0 +1,1 @@
+"""Complex event processing that keeps its latency bound."""

@@ -1,0 +1,1 @@
+"""What is asked: the query language, as text, as a tree and as Python. Imports nothing heavy."""
