@@ -89,6 +89,4 @@ def position_at(source: str, start: int, end: int | None = None) -> Position:
     start = max(0, min(start, len(source)))
     end = start + 1 if end is None else max(start, end)
     before = source[:start]
-    return Position(
-        start, min(end, max(len(source), start)), before.count("\n") + 1, start - before.rfind("\n")
-    )
+    return Position(start, min(end, max(len(source), start)), before.count("\n") + 1, start - before.rfind("\n"))

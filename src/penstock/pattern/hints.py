@@ -50,10 +50,7 @@ def syntax_fix(text: str, start: int, found: str, expected: Iterable[str]) -> st
         return "start with PATTERN, as in: PATTERN SEQ(A a, B b) WITHIN 5 min"
     if not before and found.upper() != "PATTERN":
         return "a query starts with PATTERN"
-    if (
-        re.search(r"\b(WITHIN|EVERY|WINDOW)\s+[\d.]+\s*[kM]?$", before, re.IGNORECASE)
-        and found.upper() != "EVENTS"
-    ):
+    if re.search(r"\b(WITHIN|EVERY|WINDOW)\s+[\d.]+\s*[kM]?$", before, re.IGNORECASE) and found.upper() != "EVENTS":
         return f"say the unit: a duration ({UNITS}) or EVENTS"
     if re.fullmatch(r"\d+\w*", found) and re.match(r"[\d.]+\s*[^\W\d]", text[start:]):
         return f"unknown unit; there are {UNITS}, k (thousand) and M (million)"

@@ -63,15 +63,15 @@ def _parser() -> Lark:
 
 
 def _syntax_problem(text: str, error: UnexpectedInput) -> Problem:
-    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
-        found, start = str(error.token), error.token.start_pos or 0
+    found, start = "", len(text.rstrip())  # the end, unless the error says otherwise
+    expected: set[str] = set()
+    if isinstance(error, UnexpectedToken):
         expected = set(error.accepts or error.expected)
+        if error.token.type != "$END":
+            found, start = str(error.token), error.token.start_pos or 0
     elif isinstance(error, UnexpectedCharacters):
-        start = error.pos_in_stream
+        start = error.pos_in_stream or 0
         found, expected = hints.word_at(text, start), set(error.allowed or ())
-    else:
-        found, start = "", len(text.rstrip())
-        expected = set(getattr(error, "accepts", None) or getattr(error, "expected", ()))
     position = position_at(text, start, start + max(1, len(found)))
     seen = f"unexpected {found!r}" if found else "the query ends too early"
     message = f"{seen}; expected {hints.expected_text(expected)}"

@@ -76,9 +76,7 @@ def _microseconds(meta: Meta, text: str) -> int:
     unit = unit.lower()
     us = Decimal(digits) * (UNITS_US.get(unit) or UNITS_US[unit.removesuffix("s")])
     if us != us.to_integral_value():
-        raise Refused(
-            meta, "duration", f"{text!r} is no whole number of microseconds", "use whole microseconds"
-        )
+        raise Refused(meta, "duration", f"{text!r} is no whole number of microseconds", "use whole microseconds")
     if us > 2**62:
         raise Refused(meta, "duration", f"{text!r} is too long", "write less than 146,000 years")
     return int(us)
@@ -156,9 +154,7 @@ class TreeToQuery(Transformer[Token, Any]):
         return ast.Disjunction(tuple(children), position=_position(meta))
 
     def any_of(self, meta: Meta, children: list[Any]) -> ast.AnyOf:
-        return ast.AnyOf(
-            _count(meta, children[0], "the number of ANY"), children[1], position=_position(meta)
-        )
+        return ast.AnyOf(_count(meta, children[0], "the number of ANY"), children[1], position=_position(meta))
 
     def kleene(self, meta: Meta, children: list[ast.Pattern]) -> ast.Repetition:
         return ast.Repetition(children[0], 1, None, position=_position(meta))
@@ -353,9 +349,7 @@ class TreeToQuery(Transformer[Token, Any]):
             fix = f"use one of {', '.join(AGGREGATES)} with {over.variable}[] as its only argument"
             raise Refused(meta, "aggregate", f"{function} cannot take the list {over.variable}[]", fix)
         if over.name is None and name != "COUNT":
-            raise Refused(
-                meta, "aggregate", f"{name} needs an attribute", f"write {name}({over.variable}[].attribute)"
-            )
+            raise Refused(meta, "aggregate", f"{name} needs an attribute", f"write {name}({over.variable}[].attribute)")
         return ast.Aggregate(name, over.variable, over.name, over.upto, position=_position(meta))
 
     def remote(self, meta: Meta, children: list[Any]) -> ast.Remote:
