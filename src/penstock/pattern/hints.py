@@ -11,15 +11,18 @@ UNITS = "us ms s min h d w"
 MAX_EXPECTED = 8
 
 _SPELLED = {
-    "NAME": "a name", "ATTRIBUTE": "an attribute", "NUMBER": "a number", "DURATION": "a duration", "STRING": "a text", "COMPARATOR": "a comparison",
+    "NAME": "a name", "ATTRIBUTE": "an attribute", "NUMBER": "a number", "DURATION": "a duration", "STRING": "a text",
+    "COMPARATOR": "a comparison",
     "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "LBRACE": "{", "RBRACE": "}", "COMMA": ",", "SEMICOLON": ";",
     "DOT": ".", "VBAR": "|", "PLUS": "+", "MINUS": "-", "STAR": "*", "SLASH": "/", "PERCENT": "%", "OPTIONAL": "?",
-    "LIST": "[]", "__ANON_0": "..", "I": "i", "I_BEFORE": "i-1", "_PARTITION": "PARTITION BY", "$END": "the end of the query",
+    "LIST": "[]", "__ANON_0": "..", "I": "i", "I_BEFORE": "i-1", "_PARTITION": "PARTITION BY",
+    "$END": "the end of the query",
 }  # fmt: skip
 _SAID_OTHERWISE = {"QUOTED", "MAGNITUDE", "_NOT_IN", "SEMICOLON", "COMMENT", "WHITESPACE"}
 _KEYWORDS = [
-    "PATTERN", "SEQ", "AND", "OR", "ANY", "NOT", "WHERE", "WITHIN", "PARTITION", "WINDOW", "EVERY", "DISTINCT", "LIMIT",
-    "SELECT", "EACH", "FIRST", "LAST", "CUMULATIVE", "STRICT", "CONSUME", "RETURN", "EVENTS", "SAME", "REMOTE", "KLEENE",
+    "PATTERN", "SEQ", "AND", "OR", "ANY", "NOT", "WHERE", "WITHIN", "PARTITION", "WINDOW", "EVERY", "DISTINCT",
+    "LIMIT", "SELECT", "EACH", "FIRST", "LAST", "CUMULATIVE", "STRICT", "CONSUME", "RETURN", "EVENTS", "SAME", "REMOTE",
+    "KLEENE",
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from penstock.errors import Position, Problem, QueryError, position_at
 from penstock.pattern import ast, hints
-from penstock.pattern.tree_to_query import Refused, TreeToQuery
+from penstock.pattern.tree_to_query import RefusedError, TreeToQuery
 
 MAX_DEPTH = 100
 MAX_LENGTH = 1_000_000
@@ -50,7 +50,7 @@ def parse(text: str, name: str | None = None) -> ast.Query:
     try:
         parts = TreeToQuery().transform(tree)
     except VisitError as error:
-        if not isinstance(error.orig_exc, Refused):
+        if not isinstance(error.orig_exc, RefusedError):
             raise
         raise QueryError([error.orig_exc.problem], text, name) from None
     return ast.Query(**parts, name=name, source=text, position=Position(0, len(text), 1, 1))

@@ -29,7 +29,7 @@ UNITS_US = {
 }  # fmt: skip
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A mistake found while the AST is made."""
 
     def __init__(self, meta: Meta, code: str, message: str, fix: str = "") -> None:
@@ -59,32 +59,32 @@ def _position(meta: Meta) -> Position:
 
 def _number(meta: Meta, text: str) -> int | float:
     if len(text) > MAX_DIGITS:
-        raise Refused(meta, "number", f"a number has at most {MAX_DIGITS} digits")
+        raise RefusedError(meta, "number", f"a number has at most {MAX_DIGITS} digits")
     scale = MAGNITUDES.get(text[-1], 1)
     value = Decimal(text[:-1] if scale > 1 else text) * scale
     if not re.search(r"[.eE]", text) or (scale > 1 and value == value.to_integral_value()):
         return int(value)
     if abs(value) > Decimal("1e308"):
-        raise Refused(meta, "number", "the number is too large", "write a number below 1e308")
+        raise RefusedError(meta, "number", "the number is too large", "write a number below 1e308")
     return float(value)
 
 
 def _microseconds(meta: Meta, text: str) -> int:
     digits, unit = re.split(r"(?<=\d)\s*(?=[^\d.\s])", text, maxsplit=1)
     if len(digits) > MAX_DIGITS:
-        raise Refused(meta, "number", f"a number has at most {MAX_DIGITS} digits")
+        raise RefusedError(meta, "number", f"a number has at most {MAX_DIGITS} digits")
     unit = unit.lower()
     us = Decimal(digits) * (UNITS_US.get(unit) or UNITS_US[unit.removesuffix("s")])
     if us != us.to_integral_value():
-        raise Refused(meta, "duration", f"{text!r} is no whole number of microseconds", "use whole microseconds")
+        raise RefusedError(meta, "duration", f"{text!r} is no whole number of microseconds", "use whole microseconds")
     if us > 2**62:
-        raise Refused(meta, "duration", f"{text!r} is too long", "write less than 146,000 years")
+        raise RefusedError(meta, "duration", f"{text!r} is too long", "write less than 146,000 years")
     return int(us)
 
 
 def _count(meta: Meta, number: ast.Number, what: str, least: int = 1) -> int:
     if not isinstance(number.value, int) or not least <= number.value <= 2**62:
-        raise Refused(meta, "count", f"{what} must be a whole number of at least {least}, not {number.value}")
+        raise RefusedError(meta, "count", f"{what} must be a whole number of at least {least}, not {number.value}")
     return number.value
 
 
@@ -162,7 +162,7 @@ class TreeToQuery(Transformer[Token, Any]):
     def negation(self, meta: Meta, children: list[ast.Pattern]) -> ast.Negation:
         if not isinstance(children[0], ast.Event):
             fix = "negate one event, as in SEQ(A a, NOT B b, C c)"
-            raise Refused(meta, "negation", "NOT takes a single event", fix)
+            raise RefusedError(meta, "negation", "NOT takes a single event", fix)
         return ast.Negation(children[0], position=_position(meta))
 
     def types(self, meta: Meta, children: list[ast.Name]) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ class TreeToQuery(Transformer[Token, Any]):
         high = None if children[1] is None else _count(meta, children[1], "the upper count")
         if high is not None and high < low:
             fix = f"write {{{high},{low}}}"
-            raise Refused(meta, "count", f"{{{low},{high}}} has its bounds the wrong way round", fix)
+            raise RefusedError(meta, "count", f"{{{low},{high}}} has its bounds the wrong way round", fix)
         return _Quantifier(low, high)
 
     def repeated(self, meta: Meta, children: list[Any]) -> ast.Pattern:
@@ -199,12 +199,12 @@ class TreeToQuery(Transformer[Token, Any]):
         types, quantifier, variable = children
         if variable is None and len(types) != 1:
             fix = "write a name after the type, as in A|B x"
-            raise Refused(meta, "no-variable", "this event needs a variable", fix)
+            raise RefusedError(meta, "no-variable", "this event needs a variable", fix)
         name, is_list = variable or (types[0], False)
         event = ast.Event(types, name, position=_position(meta))
         if is_list and (quantifier is None or quantifier.is_option):
             fix = f"write {'|'.join(types) or '*'}+ {name}[], or drop the []"
-            raise Refused(meta, "list", f"{name}[] is a list, but its event is not repeated", fix)
+            raise RefusedError(meta, "list", f"{name}[] is a list, but its event is not repeated", fix)
         return event if quantifier is None else _repeat(meta, event, quantifier)
 
     # --- clauses --------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class TreeToQuery(Transformer[Token, Any]):
         types, variable, where = children
         if variable is None and len(types) != 1:
             fix = "write a name after the type, as in ON A|B x"
-            raise Refused(meta, "no-variable", "this event needs a variable", fix)
+            raise RefusedError(meta, "no-variable", "this event needs a variable", fix)
         event = ast.Event(types, variable.text if variable else types[0], position=_position(meta))
         return ast.Opening(event, where, position=_position(meta))
 
@@ -339,7 +339,7 @@ class TreeToQuery(Transformer[Token, Any]):
             return self._aggregate(meta, function.text, arguments, ranges[0])
         if function.text.lower() == "prev":
             if len(arguments) != 1 or not isinstance(arguments[0], ast.Attribute):
-                raise Refused(meta, "prev", "prev takes one attribute", "write prev(a.price)")
+                raise RefusedError(meta, "prev", "prev takes one attribute", "write prev(a.price)")
             return ast.Previous(arguments[0], position=_position(meta))
         return ast.Call(function.text, tuple(arguments), position=_position(meta))
 
@@ -347,16 +347,18 @@ class TreeToQuery(Transformer[Token, Any]):
         name: Any = function.upper()
         if name not in AGGREGATES or len(arguments) != 1:
             fix = f"use one of {', '.join(AGGREGATES)} with {over.variable}[] as its only argument"
-            raise Refused(meta, "aggregate", f"{function} cannot take the list {over.variable}[]", fix)
+            raise RefusedError(meta, "aggregate", f"{function} cannot take the list {over.variable}[]", fix)
         if over.name is None and name != "COUNT":
-            raise Refused(meta, "aggregate", f"{name} needs an attribute", f"write {name}({over.variable}[].attribute)")
+            raise RefusedError(
+                meta, "aggregate", f"{name} needs an attribute", f"write {name}({over.variable}[].attribute)"
+            )
         return ast.Aggregate(name, over.variable, over.name, over.upto, position=_position(meta))
 
     def remote(self, meta: Meta, children: list[Any]) -> ast.Remote:
         *source, key, column = children
         if not source and not isinstance(key, ast.Attribute):
             fix = "write REMOTE[source, key]"
-            raise Refused(meta, "remote", "REMOTE needs a source unless its key is an attribute", fix)
+            raise RefusedError(meta, "remote", "REMOTE needs a source unless its key is an attribute", fix)
         name = source[0].text if source else key.name
         return ast.Remote(name, key, column and column.text, position=_position(meta))
 
