@@ -1,0 +1,93 @@
+"""Arithmetic, comparison and the built-in functions, where missing (None) in gives missing out."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with missing values, undefined results and NaN as missing."""
+
+    def guarded(*arguments: Any) -> Any:
+        if None in arguments:
+            return None
+        try:
+            result = function(*arguments)
+        except (ZeroDivisionError, ValueError, TypeError):
+            return None
+        except OverflowError:
+            return math.inf
+        return None if isinstance(result, complex) or result != result else result
+
+    return guarded
+
+
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": _guarded(operator.add),
+    "-": _guarded(operator.sub),
+    "*": _guarded(operator.mul),
+    "/": _guarded(operator.truediv),
+    "%": _guarded(operator.mod),
+}
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def compare(sign: str, left: Any, right: Any) -> bool:
+    """Compare two values; false if one is missing or they cannot be compared."""
+    if left is None or right is None:
+        return False
+    try:
+        return bool(_COMPARISONS[sign](left, right))
+    except TypeError:
+        return False
+
+
+def _dist(*coordinates: float) -> float:
+    half = len(coordinates) // 2
+    return math.dist(coordinates[:half], coordinates[half:])
+
+
+def _sign(x: float) -> int:
+    return (x > 0) - (x < 0)
+
+
+def _sum(values: list[Any]) -> Any:
+    return reduce(operator.add, values, 0)  # from left to right; sum() would correct for rounding
+
+
+_BUILT_IN: dict[str, Callable[..., Any]] = {
+    "abs": abs,
+    "sqrt": math.sqrt,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": round,
+    "exp": math.exp,
+    "ln": math.log,
+    "pow": pow,
+    "sign": _sign,
+    "min": min,
+    "max": max,
+    "dist": _dist,
+}
+FUNCTIONS = {name: _guarded(function) for name, function in _BUILT_IN.items()}
+
+# Each takes the list of the values that are there; AVG, MIN and MAX of none are missing.
+AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
+    "COUNT": len,
+    "SUM": _guarded(_sum),
+    "AVG": _guarded(lambda values: _sum(values) / len(values)),
+    "MIN": _guarded(min),
+    "MAX": _guarded(max),
+}
