@@ -1,15 +1,16 @@
 """Text to query: lark reads the grammar beside this file, `tree_to_query` turns its tree into the AST.
 
-Any text gives a `Query` or a `QueryError` with a position inside the text. The LALR parser works without
-recursion; what comes after it recurses, so a tree deeper than `MAX_DEPTH` is refused before.
+Any text gives a `Query` or a `QueryError` with a position inside the text. Nothing here recurses; what comes
+after it does, so a query deeper than `MAX_DEPTH` is refused.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from typing import Any, Literal
 
-from lark import Lark, Token, Tree
+from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 
 from penstock.errors import Position, Problem, QueryError, position_at
@@ -17,7 +18,8 @@ from penstock.pattern import ast, hints
 from penstock.pattern.tree_to_query import RefusedError, TreeToQuery
 
 MAX_DEPTH = 100
-MAX_LENGTH = 1_000_000
+MAX_LENGTH = 100_000
+MAX_SHOWN = 40
 
 
 def parse(text: str, name: str | None = None) -> ast.Query:
@@ -35,54 +37,94 @@ def parse(text: str, name: str | None = None) -> ast.Query:
         >>> query.within
         TimeSpan(us=250000000)
     """
-    if len(text) > MAX_LENGTH:
-        message = f"a query has at most {MAX_LENGTH:,} characters, this one {len(text):,}"
-        raise QueryError([Problem("too-long", message, position_at(text, MAX_LENGTH))], text, name)
-    try:
-        tree = _parser().parse(text)
-    except UnexpectedInput as error:
-        raise QueryError([_syntax_problem(text, error)], text, name) from None
-    too_deep = _deeper_than(tree, MAX_DEPTH)
+    parts = _read(text, "start", name)
+    query = ast.Query(**parts, name=name, source=text, position=Position(0, len(text), 1, 1))
+    too_deep = deeper_than(query, MAX_DEPTH)
     if too_deep is not None:
-        start = 0 if too_deep.meta.empty else too_deep.meta.start_pos
-        message, fix = f"nested deeper than {MAX_DEPTH} levels", "split the query, or drop parentheses"
-        raise QueryError([Problem("too-deep", message, position_at(text, start), fix)], text, name)
-    try:
-        parts = TreeToQuery().transform(tree)
-    except VisitError as error:
-        if not isinstance(error.orig_exc, RefusedError):
-            raise
-        raise QueryError([error.orig_exc.problem], text, name) from None
-    return ast.Query(**parts, name=name, source=text, position=Position(0, len(text), 1, 1))
+        message = f"nested deeper than {MAX_DEPTH} levels"
+        position = too_deep.position or position_at(text, 0)
+        raise QueryError([Problem("too-deep", message, position, "split the query")], text, name)
+    return query
+
+
+def parse_span(text: str) -> ast.Span:
+    """Read a span, as it stands after WITHIN.
+
+    Args:
+        text: a duration or a number of events.
+
+    Raises:
+        QueryError: if the text is neither.
+
+    Examples:
+        >>> parse_span("5 min"), parse_span("8 EVENTS")
+        (TimeSpan(us=300000000), CountSpan(events=8))
+    """
+    span: ast.Span = _read(text, "span", "span")
+    return span
+
+
+def deeper_than(node: ast.Node, limit: int) -> ast.Node | None:
+    """Return a node that stands deeper than `limit` levels below and with `node`, if there is one.
+
+    Args:
+        node: where to start; it is the first level.
+        limit: the number of levels that are allowed.
+
+    Examples:
+        >>> deeper_than(ast.Minus(ast.Minus(ast.Number(1))), limit=2)
+        Number(value=1)
+    """
+    stack = [(node, 1)]
+    while stack:
+        each, depth = stack.pop()
+        if depth > limit:
+            return each
+        stack += [(child, depth + 1) for child in ast.children(each)]
+    return None
 
 
 @cache
 def _parser() -> Lark:
     grammar = files("penstock.pattern").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=True)
+    start = ["start", "span"]
+    return Lark(
+        grammar, parser="lalr", lexer="contextual", start=start, propagate_positions=True, maybe_placeholders=True
+    )
 
 
-def _syntax_problem(text: str, error: UnexpectedInput) -> Problem:
-    found, start = "", len(text.rstrip())  # the end, unless the error says otherwise
-    expected: set[str] = set()
-    if isinstance(error, UnexpectedToken):
-        expected = set(error.accepts or error.expected)
-        if error.token.type != "$END":
-            found, start = str(error.token), error.token.start_pos or 0
+def _read(text: str, start: Literal["start", "span"], name: str | None) -> Any:
+    if len(text) > MAX_LENGTH:
+        message = f"a query has at most {MAX_LENGTH:,} characters, this one {len(text):,}"
+        raise QueryError([Problem("too-long", message, position_at(text, MAX_LENGTH), "split the query")], text, name)
+    try:
+        return TreeToQuery().transform(_parser().parse(text, start=start))
+    except UnexpectedInput as error:
+        raise QueryError([_syntax_problem(text, start, error)], text, name) from None
+    except VisitError as error:
+        if not isinstance(error.orig_exc, RefusedError):
+            raise
+        raise QueryError([error.orig_exc.problem], text, name) from None
+
+
+def _syntax_problem(text: str, start: Literal["start", "span"], error: UnexpectedInput) -> Problem:
+    found, at = "", len(text.rstrip())  # the end, unless the error says otherwise
+    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
+        found, at = str(error.token), error.token.start_pos or 0
     elif isinstance(error, UnexpectedCharacters):
-        start = error.pos_in_stream or 0
-        found, expected = hints.word_at(text, start), set(error.allowed or ())
-    position = position_at(text, start, start + max(1, len(found)))
-    seen = f"unexpected {found!r}" if found else "the query ends too early"
+        at = error.pos_in_stream or 0
+        found = hints.word_at(text, at)
+    expected = _expected(text[:at], start)
+    shown = found if len(found) <= MAX_SHOWN else found[: MAX_SHOWN - 1] + "…"
+    seen = f"unexpected {shown!r}" if found else "the text ends too early"
     message = f"{seen}; expected {hints.expected_text(expected)}"
-    return Problem("syntax", message, position, hints.syntax_fix(text, start, found, expected))
+    fix = hints.SPAN_FIX if start == "span" else hints.syntax_fix(text, at, shown, expected)
+    return Problem("syntax", message, position_at(text, at, at + max(1, len(found))), fix)
 
 
-def _deeper_than(tree: Tree[Token], limit: int) -> Tree[Token] | None:
-    stack = [(tree, 1)]
-    while stack:
-        node, depth = stack.pop()
-        if depth > limit:
-            return node
-        stack += [(child, depth + 1) for child in node.children if isinstance(child, Tree)]
-    return None
+def _expected(before: str, start: str) -> set[str]:
+    """Return the terminals that may follow a text which is right so far."""
+    state = _parser().parse_interactive(before, start)
+    state.exhaust_lexer()
+    terminals: set[str] = state.accepts()  # type: ignore[no-untyped-call]  # lark leaves it untyped
+    return terminals

@@ -7,16 +7,19 @@ with the place it stands at.
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any, NamedTuple
 
-from lark import Token, Transformer, v_args
+from lark import Token, v_args
 from lark.tree import Meta
+from lark.visitors import Transformer_NonRecursive
 
 from penstock.errors import Position, Problem
 from penstock.pattern import ast
 
 MAX_DIGITS = 300
+MAX_FLOAT = 1e308
+MAX_INTEGER = 2**62
 AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 COMPARATORS = {"==": "=", "!=": "<>", "≠": "<>", "≤": "<=", "≥": ">="}
 OPERATORS = {"×": "*", "−": "-"}
@@ -61,30 +64,42 @@ def _number(meta: Meta, text: str) -> int | float:
     if len(text) > MAX_DIGITS:
         raise RefusedError(meta, "number", f"a number has at most {MAX_DIGITS} digits")
     scale = MAGNITUDES.get(text[-1], 1)
-    value = Decimal(text[:-1] if scale > 1 else text) * scale
-    if not re.search(r"[.eE]", text) or (scale > 1 and value == value.to_integral_value()):
-        return int(value)
-    if abs(value) > Decimal("1e308"):
+    if "e" in text.lower():  # never as a Fraction: 1e999999999 would have that many digits
+        value = float(text)
+    else:
+        exact = Fraction(text[:-1] if scale > 1 else text) * scale
+        if exact.denominator == 1 and (scale > 1 or "." not in text):
+            return _whole(meta, exact.numerator)
+        value = float(exact)
+    if value > MAX_FLOAT:
         raise RefusedError(meta, "number", "the number is too large", "write a number below 1e308")
-    return float(value)
+    return value
+
+
+def _whole(meta: Meta, value: int) -> int:
+    if value >= 10**MAX_DIGITS:
+        raise RefusedError(meta, "number", f"a number has at most {MAX_DIGITS} digits")
+    return value
 
 
 def _microseconds(meta: Meta, text: str) -> int:
     digits, unit = re.split(r"(?<=\d)\s*(?=[^\d.\s])", text, maxsplit=1)
     if len(digits) > MAX_DIGITS:
         raise RefusedError(meta, "number", f"a number has at most {MAX_DIGITS} digits")
-    unit = unit.lower()
-    us = Decimal(digits) * (UNITS_US.get(unit) or UNITS_US[unit.removesuffix("s")])
-    if us != us.to_integral_value():
-        raise RefusedError(meta, "duration", f"{text!r} is no whole number of microseconds", "use whole microseconds")
-    if us > 2**62:
-        raise RefusedError(meta, "duration", f"{text!r} is too long", "write less than 146,000 years")
-    return int(us)
+    shown, unit = f"{digits} {unit}", unit.lower()
+    us = Fraction(digits) * (UNITS_US.get(unit) or UNITS_US[unit.removesuffix("s")])
+    if us.denominator != 1:
+        raise RefusedError(meta, "duration", f"{shown!r} is no whole number of microseconds", "use whole microseconds")
+    if us > MAX_INTEGER:
+        raise RefusedError(meta, "duration", f"{shown!r} is too long", "write less than 146,000 years")
+    return us.numerator
 
 
 def _count(meta: Meta, number: ast.Number, what: str, least: int = 1) -> int:
-    if not isinstance(number.value, int) or not least <= number.value <= 2**62:
+    if not isinstance(number.value, int) or number.value < least:
         raise RefusedError(meta, "count", f"{what} must be a whole number of at least {least}, not {number.value}")
+    if number.value > MAX_INTEGER:
+        raise RefusedError(meta, "count", f"{what} is too large", "write a number below 2**62")
     return number.value
 
 
@@ -95,7 +110,7 @@ def _repeat(meta: Meta, part: ast.Pattern, quantifier: _Quantifier) -> ast.Patte
 
 
 @v_args(meta=True)
-class TreeToQuery(Transformer[Token, Any]):
+class TreeToQuery(Transformer_NonRecursive[Token, Any]):
     """Makes AST nodes of tree nodes. The grammar fixes each rule's children, so they are taken as they come."""
 
     def start(self, meta: Meta, children: list[Any]) -> dict[str, Any]:

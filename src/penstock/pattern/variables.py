@@ -8,8 +8,8 @@ from penstock.pattern import ast
 
 # One word each for what a reader of a query must not take for a name (grammar.lark, NAME).
 RESERVED = frozenset({
-    "PATTERN", "SEQ", "ANY", "KLEENE", "AND", "OR", "NOT", "NEG", "IN", "WHERE", "WITHIN", "PARTITION", "WINDOW", "EVERY",
-    "ON", "DISTINCT", "LIMIT", "SELECT", "CONSUME", "RETURN", "AS", "SAME", "REMOTE", "TRUE", "FALSE",
+    "PATTERN", "SEQ", "ANY", "KLEENE", "AND", "OR", "NOT", "NEG", "IN", "WHERE", "WITHIN", "PARTITION", "WINDOW",
+    "EVERY", "ON", "DISTINCT", "LIMIT", "SELECT", "CONSUME", "RETURN", "AS", "SAME", "REMOTE", "TRUE", "FALSE",
 })  # fmt: skip
 # What every event has besides its attributes.
 BUILT_IN = {"ts": "time", "seq": "int", "type": "string"}
