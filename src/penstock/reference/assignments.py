@@ -62,7 +62,8 @@ def assignments(asked: Question, world: World, window: range) -> Iterator[Bindin
     """Yield every assignment of a window's events that satisfies the query; one may come more than once."""
     longest = max((world.stream.reach_on(at, asked.within) - at for at in window), default=0)
     for shape in shapes(asked.pattern, most=min(longest, len(window))):
-        for binding in _fill(shape, asked, world, window, Binding((), shape.lists, shape.forbidden)):
+        filling = _Filling(shape, _due(shape, asked.conjuncts), asked.within, world, window)
+        for binding in filling.bindings(Binding((), shape.lists, shape.forbidden)):
             if not any(
                 asked.negations.is_violated(f, binding, world, asked.negations.span(f, binding, world, window))
                 for f in binding.forbidden
@@ -70,46 +71,55 @@ def assignments(asked: Question, world: World, window: range) -> Iterator[Bindin
                 yield binding
 
 
-def _fill(shape: Shape, asked: Question, world: World, window: range, partial: Binding) -> Iterator[Binding]:
-    """Put events into the places that are left, first place first, and drop what cannot become a match."""
-    filled = len(partial.bound)
-    if not _conjuncts_hold(shape, asked, world, partial):
-        return
-    if filled == len(shape.slots):
-        yield partial
-        return
-    slot = shape.slots[filled]
-    for at in _candidates(slot, shape, asked, world, window, partial):
-        bound = Bound(slot.event.variable, slot.rounds, at)
-        yield from _fill(shape, asked, world, window, Binding((*partial.bound, bound), shape.lists, shape.forbidden))
+def _due(shape: Shape, conjuncts: tuple[ast.Expression, ...]) -> list[list[ast.Expression]]:
+    """Return, by the number of places that are filled, the conjuncts whose variables have then got all their events.
+
+    SAME can be asked at any number. What names no place of the shape is asked at the end.
+    """
+    due: list[list[ast.Expression]] = [[] for _ in range(len(shape.slots) + 1)]
+    for conjunct in conjuncts:
+        named = ast.variables_of(conjunct)
+        places = [number for number, slot in enumerate(shape.slots, start=1) if slot.event.variable in named]
+        when = range(1, len(due)) if isinstance(conjunct, ast.Same) else [max(places, default=len(shape.slots))]
+        for number in when:
+            due[number].append(conjunct)
+    return due
 
 
-def _conjuncts_hold(shape: Shape, asked: Question, world: World, partial: Binding) -> bool:
-    """Return whether the conjuncts hold whose variables have just got all their events."""
-    filled = len(partial.bound)
-    to_come = {slot.event.variable for slot in shape.slots[filled:]}
-    newest = {partial.bound[-1].variable} if partial.bound else set()
-    for conjunct in asked.conjuncts:
-        named = set(ast.variables_of(conjunct))
-        is_due = isinstance(conjunct, ast.Same) or (named & newest and not named & to_come)
-        if (is_due or filled == len(shape.slots)) and not holds(conjunct, partial, world):
-            return False
-    return True
+@dataclass(frozen=True)
+class _Filling:
+    """The search for events that fit into the places of a shape, first place first. `due` is from `_due`."""
 
+    shape: Shape
+    due: list[list[ast.Expression]]
+    within: ast.Span
+    world: World
+    window: range
 
-def _candidates(
-    slot: Slot, shape: Shape, asked: Question, world: World, window: range, partial: Binding
-) -> Iterator[int]:
-    """Yield the events of the slot's type that are in order and in reach of those already placed."""
-    placed = dict(zip(shape.slots, (b.at for b in partial.bound), strict=False))
-    low, high = window.start, window.stop
-    for at in placed.values():
-        low = max(low, world.stream.reach_back(at, asked.within))
-        high = min(high, world.stream.reach_on(at, asked.within))
-    for other, at in placed.items():
-        if (other, slot) in shape.order:
-            low = max(low, at + 1)
-        if (slot, other) in shape.order:
-            high = min(high, at)
-    used = set(placed.values())
-    return (at for at in world.stream.of_types(slot.event.types, low, max(low, high)) if at not in used)
+    def bindings(self, partial: Binding) -> Iterator[Binding]:
+        """Put events into the places that are left, and drop what cannot become a match."""
+        filled = len(partial.bound)
+        if not all(holds(conjunct, partial, self.world) for conjunct in self.due[filled]):
+            return
+        if filled == len(self.shape.slots):
+            yield partial
+            return
+        slot = self.shape.slots[filled]
+        for at in self._candidates(slot, partial):
+            bound = Bound(slot.event.variable, slot.rounds, at)
+            yield from self.bindings(Binding((*partial.bound, bound), partial.lists, partial.forbidden))
+
+    def _candidates(self, slot: Slot, partial: Binding) -> Iterator[int]:
+        """Yield the events of the slot's type that are in order and in reach of those already placed."""
+        placed = dict(zip(self.shape.slots, (b.at for b in partial.bound), strict=False))
+        low, high = self.window.start, self.window.stop
+        for at in placed.values():
+            low = max(low, self.world.stream.reach_back(at, self.within))
+            high = min(high, self.world.stream.reach_on(at, self.within))
+        for other, at in placed.items():
+            if (other, slot) in self.shape.order:
+                low = max(low, at + 1)
+            if (slot, other) in self.shape.order:
+                high = min(high, at)
+        used = set(placed.values())
+        return (at for at in self.world.stream.of_types(slot.event.types, low, max(low, high)) if at not in used)

@@ -6,14 +6,15 @@ that it names is there; otherwise it must be true. Values are Python's; missing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from penstock.pattern import ast
 from penstock.pattern.variables import Variable
 from penstock.reference.events import Binding, Bound, Stream
-from penstock.reference.functions import AGGREGATES, ARITHMETIC, FUNCTIONS, compare
+from penstock.reference.functions import AGGREGATES, ARITHMETIC, FUNCTIONS, compare, known
 
 Reference: TypeAlias = ast.Attribute | ast.Aggregate
 Rounds: TypeAlias = tuple[int, ...]
@@ -29,9 +30,10 @@ class World:
     remotes: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
 
 
-def references(expression: ast.Expression) -> Iterator[Reference]:
-    """Yield everything of the match that an expression names."""
-    return (node for node in ast.walk(expression) if isinstance(node, Reference))
+@lru_cache(maxsize=1024)
+def references(expression: ast.Expression) -> tuple[Reference, ...]:
+    """Return everything of the match that an expression names."""
+    return tuple(node for node in ast.walk(expression) if isinstance(node, Reference))
 
 
 def holds(
@@ -72,15 +74,30 @@ def forbids(conjunct: ast.Expression, binding: Binding, world: World, candidate:
     return holds(conjunct, with_it, world, only=candidate.rounds)
 
 
-def is_decided(conjunct: ast.Expression, binding: Binding, negated: str, open_variables: Collection[str]) -> bool:
-    """Return whether what a conjunct says about a negated event cannot change any more."""
+def is_decided(
+    conjunct: ast.Expression, binding: Binding, world: World, rounds: Rounds, is_open: Callable[[str, Rounds], bool]
+) -> bool:
+    """Return whether what a conjunct says about a negated event cannot change any more.
+
+    Args:
+        conjunct: one that names the negated variable.
+        binding: whole or partial.
+        world: what else it may look at.
+        rounds: the round of the negation.
+        is_open: whether a run may still bind an event to a variable in a round; in the empty round: in any.
+    """
     if isinstance(conjunct, ast.Same):
         return True  # the bound events must agree anyway: what agrees with one agrees with all
-    for ref in references(conjunct):
-        is_fixed = isinstance(ref, ast.Attribute) and ref.index is None and bool(binding.of(ref.variable))
-        if ref.variable != negated and ref.variable in open_variables and not is_fixed:
-            return False
-    return True
+
+    def is_fixed(ref: Reference) -> bool:
+        if _is_per_round(ref, world):
+            return not is_open(ref.variable, rounds[: len(world.variables[ref.variable].groups)])
+        if isinstance(ref, ast.Attribute) and ref.index not in (None, "last"):
+            is_there = _Sight(binding, world, rounds).is_there(ref)  # a[first], a[3]: what comes later is after it
+            return is_there or not is_open(ref.variable, ())
+        return not is_open(ref.variable, ())
+
+    return all(is_fixed(ref) for ref in references(conjunct))
 
 
 def returned(expression: ast.Expression, binding: Binding, world: World) -> Any:
@@ -101,7 +118,7 @@ def opens(opening: ast.Opening, at: int, world: World) -> bool:
     if types and world.stream.events[at].type not in types:
         return False
     binding = Binding((Bound(opening.event.variable, (), at),))
-    alone = World(world.stream, {opening.event.variable: Variable(opening.event, (), False)}, world.functions)
+    alone = replace(world, variables={opening.event.variable: Variable(opening.event, (), negated=False)})
     return all(holds(conjunct, binding, alone) for conjunct in ast.conjuncts(opening.where))
 
 
@@ -158,7 +175,7 @@ def _may_change(ref: Reference, open_variables: Collection[str]) -> bool:
 
 def _call(function: str, arguments: list[Any], world: World) -> Any:
     if function in world.functions:
-        return world.functions[function](*arguments)
+        return known(world.functions[function](*arguments))
     return FUNCTIONS[function.lower()](*arguments)
 
 
@@ -254,7 +271,7 @@ class _Sight:
     def _remote(self, node: ast.Remote) -> Any:
         key = self.value(node.key)
         found = None if key is None else self.world.remotes.get(node.source, {}).get(key)
-        return found if node.column is None or found is None else found.get(node.column)
+        return known(found if node.column is None or found is None else found.get(node.column))
 
     def _is_in(self, item: Any, members: tuple[ast.Expression, ...] | ast.Remote, negated: bool) -> bool:
         collection = self.value(members) if isinstance(members, ast.Remote) else [self.value(m) for m in members]

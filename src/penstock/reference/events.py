@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.pattern import ast
+from penstock.reference.functions import known
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,7 @@ class Event:
         """Return an attribute, or `ts`, `seq` or `type`; None if it is missing (null, NaN)."""
         if name in ("ts", "seq", "type"):
             return getattr(self, name)
-        value = self.attributes.get(name)
-        return None if isinstance(value, float) and math.isnan(value) else value
+        return known(self.attributes.get(name))
 
 
 class Stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -46,7 +47,7 @@ def find(
     """
     validate(query)
     found: list[Match] = []
-    for key, members in partitions(query, events).items():
+    for key, members in partitions(query, _numbered(events)).items():
         world = _world(query, members, functions, remotes)
         matches: list[Match] = []
         for window, positions in windows(query.window, world):
@@ -57,17 +58,32 @@ def find(
     return frozenset(found)
 
 
-def runs(query: ast.Query, events: Iterable[Event], *, functions: Functions | None = None) -> frozenset[Match]:
-    """Return the partial matches that are open after these events: not whole, not expired, not abandoned.
+def runs(
+    query: ast.Query,
+    events: Iterable[Event],
+    *,
+    functions: Functions | None = None,
+    remotes: Remotes | None = None,
+) -> frozenset[Match]:
+    """Return the partial matches that are open after these events.
 
-    They are given as matches, by window; under EACH, LAST and CUMULATIVE those of EACH.
+    A run is open if it may take further events, the last event was still in its span and its window, and it is not
+    abandoned. Runs are given as matches, by window; under EACH, LAST and CUMULATIVE those of EACH.
+
+    Args:
+        query: must be valid.
+        events: in any order; they are sorted by time and number.
+        functions: user functions by name.
+        remotes: per source of REMOTE, what it holds by key.
     """
     validate(query)
     found: list[Match] = []
-    for key, members in partitions(query, events).items():
-        world = _world(query, members, functions, None)
+    for key, members in partitions(query, _numbered(events)).items():
+        world = _world(query, members, functions, remotes)
         now = len(world.stream) - 1
         for window, positions in windows(query.window, world):
+            if now not in positions:
+                continue
             runner = Runner(question(query), world, positions)
             found += [
                 _match(query, key, window, run.binding, world)
@@ -75,6 +91,15 @@ def runs(query: ast.Query, events: Iterable[Event], *, functions: Functions | No
                 if can_go_on(run) and now < runner.end_of(run) and not is_abandoned(run, runner, now)
             ]
     return frozenset(found)
+
+
+def _numbered(events: Iterable[Event]) -> list[Event]:
+    """Return the events; refuse two with the same number, for matches are told apart by their numbers."""
+    every = list(events)
+    for seq, count in Counter(event.seq for event in every).items():
+        if count > 1:
+            raise ValueError(f"{count} events have the number {seq}: seq must be unique")
+    return every
 
 
 def _world(query: ast.Query, events: Iterable[Event], functions: Functions | None, remotes: Remotes | None) -> World:

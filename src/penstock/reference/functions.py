@@ -9,6 +9,11 @@ from functools import reduce
 from typing import Any
 
 
+def known(value: Any) -> Any:
+    """Return a value, or None if it is NaN: both mean missing."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with missing values, undefined results and NaN as missing."""
 
@@ -21,7 +26,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             return None
         except OverflowError:
             return math.inf
-        return None if isinstance(result, complex) or result != result else result
+        return None if isinstance(result, complex) else known(result)
 
     return guarded
 

@@ -160,18 +160,20 @@ def endings(rest: Rest) -> list[Passed]:
             return [_lists(repetition)] if number > repetition.low else []
 
 
-def open_variables(rest: Rest) -> set[str]:
-    """Return the variables to which events may still be bound."""
+def open_variables(rest: Rest, asked: Rounds = ()) -> set[str]:
+    """Return the variables to which events may still be bound in a round; in the empty round: in any."""
     match rest:
         case Whole(pattern=ast.Negation()):
             return set()
-        case Whole(pattern=pattern):
+        case Whole(pattern=pattern, rounds=rounds):
             negated = {n.event.variable for n in ast.walk(pattern) if isinstance(n, ast.Negation)}
-            return {event.variable for event in ast.events(pattern)} - negated
+            is_asked = rounds[: len(asked)] == asked[: len(rounds)]
+            return {event.variable for event in ast.events(pattern)} - negated if is_asked else set()
         case InOrder(parts=parts) | Interleaved(parts=parts):
-            return set().union(*map(open_variables, parts))
+            return set().union(*(open_variables(part, asked) for part in parts))
         case Members(count=count, parts=members, rounds=rounds):
-            return set().union(*(open_variables(Whole(m, rounds)) for m in members)) if count else set()
+            return set().union(*(open_variables(Whole(m, rounds), asked) for m in members)) if count else set()
         case Loop(repetition=repetition, number=number, rounds=rounds):
             is_over = repetition.high is not None and number > repetition.high
-            return set() if is_over else open_variables(Whole(repetition.part, rounds))
+            is_past = len(asked) > len(rounds) and asked[len(rounds)] < number
+            return set() if is_over or is_past else open_variables(Whole(repetition.part, rounds), asked)

@@ -13,7 +13,9 @@ from penstock.pattern import ast
 from penstock.reference.assignments import Known, Question
 from penstock.reference.conditions import World, holds, is_decided
 from penstock.reference.events import Binding, Bound, Forbidden
-from penstock.reference.rest import Passed, Rest, Step, Whole, endings, open_variables, steps
+from penstock.reference.rest import InOrder, Passed, Rest, Step, Whole, endings, open_variables, steps
+
+NOTHING = InOrder()  # what is left of a pattern that is done
 
 
 @dataclass(frozen=True)
@@ -63,25 +65,32 @@ class Runner:
     def _is_possible(self, run: Run) -> bool:
         """Return whether nothing that is decided speaks against a run; if it must end here, everything is."""
         if not can_go_on(run):
-            return any(self._is_sound(self._ended(run, ending), ()) for ending in endings(run.rest))
-        return self._is_sound(run.binding, open_variables(run.rest))
+            return any(self._is_sound(self._ended(run, ending), NOTHING) for ending in endings(run.rest))
+        return self._is_sound(run.binding, run.rest)
 
-    def _is_sound(self, binding: Binding, still_open: set[str] | tuple[()]) -> bool:
+    def _is_sound(self, binding: Binding, rest: Rest) -> bool:
+        still_open = open_variables(rest)
         if not all(holds(c, binding, self.world, open_variables=still_open) for c in self.asked.conjuncts):
             return False
-        return not any(self._is_violated_now(f, binding, still_open) for f in binding.forbidden)
+        return not any(self._is_violated_now(f, binding, rest) for f in binding.forbidden)
 
-    def _is_violated_now(self, forbidden: Forbidden, binding: Binding, still_open: set[str] | tuple[()]) -> bool:
+    def _is_violated_now(self, forbidden: Forbidden, binding: Binding, rest: Rest) -> bool:
         """Return whether a negation is violated for good: not while its span or a conjunct on it can still change."""
         asked = self.asked.negations
-        variable = forbidden.negation.event.variable
-        if asked.is_trailing(forbidden, binding) or (still_open and asked.is_leading(forbidden, binding)):
+        if asked.is_trailing(forbidden, binding) or (open_variables(rest) and asked.is_leading(forbidden, binding)):
             return False
-        if not all(is_decided(c, binding, variable, still_open) for c in asked.naming[variable]):
-            return False
-        return asked.is_violated(
+        return self.is_decided(forbidden, binding, rest) and asked.is_violated(
             forbidden, binding, self.world, asked.span(forbidden, binding, self.world, self.window)
         )
+
+    def is_decided(self, forbidden: Forbidden, binding: Binding, rest: Rest) -> bool:
+        """Return whether no conjunct on a negated variable can change its mind about an event."""
+
+        def is_open(variable: str, rounds: tuple[int, ...]) -> bool:
+            return variable in open_variables(rest, rounds)
+
+        conjuncts = self.asked.negations.naming[forbidden.negation.event.variable]
+        return all(is_decided(c, binding, self.world, forbidden.rounds, is_open) for c in conjuncts)
 
     @staticmethod
     def _ended(run: Run, ending: Passed) -> Binding:
@@ -93,25 +102,33 @@ class Runner:
         for ending in endings(run.rest):
             binding = self._ended(run, ending)
             spans = [(f, asked.span(f, binding, self.world, self.window)) for f in binding.forbidden]
-            if self._is_sound(binding, ()) and not any(
+            if self._is_sound(binding, NOTHING) and not any(
                 asked.is_violated(f, binding, self.world, span) for f, span in spans
             ):
                 return binding
         return None
 
+    def all_openings(self, at: int) -> Iterator[tuple[Step, Run]]:
+        """Yield the runs that an event can open, in every way to read it, in the order of the text."""
+        whole = Whole(self.asked.pattern)
+        for step in steps(whole):
+            run = self.extended(Run(Binding(), whole), step, at)
+            if run is not None:
+                yield step, run
+
     def openings(self, at: int) -> Iterator[tuple[Step, Run]]:
         """Yield the runs that an event can open, one per variable, in the order of the text."""
         seen: set[str] = set()
-        for step in steps(Whole(self.asked.pattern)):
-            run = self.extended(Run(Binding(), Whole(self.asked.pattern)), step, at)
-            if run is not None and step.event.variable not in seen:
+        for step, run in self.all_openings(at):
+            if step.event.variable not in seen:
                 seen.add(step.event.variable)
                 yield step, run
 
     def preferred(self, run: Run) -> list[Step]:
-        """Return the next steps of a run: variables bound for the first time, then lists that go on."""
+        """Return the next steps of a run: variables bound for the first time, then lists that go on, as in the text."""
         bound = {b.variable for b in run.binding.bound}
-        return sorted(steps(run.rest), key=lambda step: step.event.variable in bound)
+        text = list(self.world.variables)
+        return sorted(steps(run.rest), key=lambda s: (s.event.variable in bound, text.index(s.event.variable)))
 
 
 @dataclass
@@ -186,21 +203,18 @@ def all_runs(runner: Runner) -> Iterator[Run]:
     runs: list[Run] = []
     for at in runner.window:
         longer = [r for run in runs for step in steps(run.rest) if (r := runner.extended(run, step, at)) is not None]
-        opened = [run for _, run in runner.openings(at)]
+        opened = [run for _, run in runner.all_openings(at)]
         yield from longer + opened
         runs += longer + opened
 
 
 def is_abandoned(run: Run, runner: Runner, now: int) -> bool:
     """Return whether a negation that every way on must pass is violated by an event up to `now`."""
-    asked, binding, still_open = runner.asked.negations, run.binding, open_variables(run.rest)
+    asked, binding = runner.asked.negations, run.binding
     until_now = range(runner.window.start, now + 1)
 
     def is_violated(forbidden: Forbidden) -> bool:
-        variable = forbidden.negation.event.variable
-        if asked.is_leading(forbidden, binding):
-            return False
-        if not all(is_decided(c, binding, variable, still_open) for c in asked.naming[variable]):
+        if asked.is_leading(forbidden, binding) or not runner.is_decided(forbidden, binding, run.rest):
             return False
         return asked.is_violated(
             forbidden, binding, runner.world, asked.span(forbidden, binding, runner.world, until_now)
