@@ -1,0 +1,315 @@
+"""The command line: results on stdout, notes on stderr; every command also speaks JSON.
+
+Exit codes: 0 all is well, 1 a query has problems, 2 something could not be read or the command line is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from penstock.errors import PenstockError, QueryError
+from penstock.pattern import ast
+from penstock.pattern.diagram import dot, mermaid
+from penstock.pattern.explain import explain as explain_query
+from penstock.pattern.explain import explain_json
+from penstock.pattern.parser import parse
+from penstock.pattern.schema import Schema
+from penstock.pattern.validate import validate
+from penstock.reference import Event, Match, Quality, find, quality
+from penstock.testing import stream
+
+PROBLEMS, UNUSABLE = 1, 2
+STDIN = "-"
+
+app = typer.Typer(
+    help="Complex event processing that keeps its latency bound.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+SchemaOption = Annotated[
+    Path | None,
+    typer.Option("--schema", help="Schema in TOML. Without it, the one beside the query is used, if there is one."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+
+
+class Format(StrEnum):
+    """What `penstock explain` writes."""
+
+    TEXT = "text"
+    MERMAID = "mermaid"
+    DOT = "dot"
+    JSON = "json"
+
+
+# --- check --------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files with one query each; - is stdin.")],
+    schema: SchemaOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say whether queries can be used, and what is wrong with those that cannot."""
+    problems: list[dict[str, Any]] = []
+    code = 0
+    for file in files:
+        try:
+            source = _open(file, schema)
+            _query(source)
+        except QueryError as error:
+            code = max(code, PROBLEMS)
+            problems += _as_json(error)
+            if not as_json:
+                typer.echo(str(error))
+        except PenstockError as error:
+            code = UNUSABLE
+            _note(str(error))
+        else:
+            if not as_json:
+                typer.echo(f"{source.name}: fine")
+    if as_json:
+        _write_json(problems)
+    raise typer.Exit(code)
+
+
+def _as_json(error: QueryError) -> Iterator[dict[str, Any]]:
+    for each in error.problems:
+        place = {"line": each.position.line, "column": each.position.column}
+        yield {"file": error.name, "code": each.code, "message": each.message, **place, "fix": each.fix}
+
+
+# --- explain ------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def explain(
+    file: Annotated[str, typer.Argument(help="A file with a query; - is stdin.")],
+    output: Annotated[Format, typer.Option("--format", help="Words, a diagram or facts.")] = Format.TEXT,
+    schema: SchemaOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say in words, or draw, what a query asks for."""
+    try:
+        source = _open(file, schema)
+        query = _query(source)
+    except PenstockError as error:
+        _note(str(error))
+        raise typer.Exit(PROBLEMS if isinstance(error, QueryError) else UNUSABLE) from None
+    match Format.JSON if as_json else output:
+        case Format.TEXT:
+            typer.echo(explain_query(query, source.schema))
+        case Format.MERMAID:
+            typer.echo(mermaid(query))
+        case Format.DOT:
+            typer.echo(dot(query))
+        case Format.JSON:
+            _write_json(explain_json(query, source.schema))
+
+
+# --- demo ---------------------------------------------------------------------------------------------------
+
+DEMO_STREAM = "A0 A1 B2 B3 A4 C5"
+DEMO_QUERY = "PATTERN SEQ(A a, B b, C c) WITHIN 8 EVENTS WINDOW 8 EVENTS EVERY 2 EVENTS SELECT FIRST CONSUME ALL"
+DEMO_POLICIES = ("SELECT EACH", "SELECT FIRST", "SELECT FIRST CONSUME ALL", "SELECT FIRST CONSUME a, b", "SELECT LAST")
+DEMO_SHED = "B2"
+
+
+@app.command()
+def demo(as_json: JsonOption = False) -> None:
+    """Show a query, its matches in a small stream, and what is lost when an event is shed."""
+    query = parse(DEMO_QUERY, "demo")
+    validate(query)
+    events, left = stream(DEMO_STREAM), stream(DEMO_STREAM.replace(DEMO_SHED, ""))
+    truth, found = find(query, events), find(query, left)
+    stem = DEMO_QUERY.partition(" SELECT")[0]
+    facts = {
+        "query": DEMO_QUERY,
+        "stream": DEMO_STREAM,
+        "policies": {each: _described(find(parse(f"{stem} {each}"), events), events) for each in DEMO_POLICIES},
+        "shed": DEMO_SHED,
+        "matches": {"all events": _described(truth, events), f"without {DEMO_SHED}": _described(found, events)},
+        "quality": {
+            "strict": _quality(quality(truth, found, "strict")),
+            "relaxed": _quality(quality(truth, found, "relaxed")),
+        },
+    }
+    if as_json:
+        _write_json(facts)
+    else:
+        _show_demo(query, facts)
+
+
+def _described(matches: Iterable[Match], events: Iterable[Event]) -> list[str]:
+    types = {event.seq: event.type for event in events}
+    ordered = sorted((match.window, match.events) for match in matches)
+    return [f"{' '.join(f'{types[seq]}{seq}' for seq in numbers)} (window {window})" for window, numbers in ordered]
+
+
+def _quality(result: Quality) -> dict[str, float]:
+    return {**asdict(result), "score": result.score}
+
+
+def _show_demo(query: ast.Query, facts: dict[str, Any]) -> None:
+    typer.echo(f"1. A query, checked (it is fine) and explained\n\n{explain_query(query)}\n")
+    typer.echo(f"2. Its matches in the stream {facts['stream']} (a letter is a type, the number a time), by policy\n")
+    _table(("policy", "matches"), [(policy, "\n".join(found)) for policy, found in facts["policies"].items()])
+    typer.echo(f"\n3. The same stream without {facts['shed']}: what was lost, and what was invented\n")
+    _table(("", "matches of the query"), [(name, "\n".join(found)) for name, found in facts["matches"].items()])
+    rows = [
+        (mode, *(f"{each[name]:g}" for name in ("false_negatives", "false_positives", "score")))
+        for mode, each in facts["quality"].items()
+    ]
+    _table(("quality", "false negatives", "false positives", "score"), rows)
+    typer.echo(
+        "\nStrict compares the events of matches, relaxed only how many there are per window."
+        "\nThe matches come from the reference matcher, which is slow and meant for tests. Streaming and shedding by"
+        "\nutility are not in this version: they are planned (README.md)."
+    )
+
+
+# --- doctor -------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def doctor(as_json: JsonOption = False) -> None:
+    """Say which Python and which packages are in use, and which optional ones are missing."""
+    required, extras = _requirements()
+    facts: dict[str, Any] = {
+        "penstock": metadata.version("penstock"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in required},
+        "extras": {extra: {name: _version(name) for name in names} for extra, names in extras.items()},
+    }
+    if as_json:
+        _write_json(facts)
+        return
+    rows: list[tuple[str, ...]] = [(name, facts[name], "") for name in ("penstock", "python", "platform")]
+    rows += [(name, version or "missing", "") for name, version in facts["packages"].items()]
+    for extra, packages in facts["extras"].items():
+        versions = ", ".join(f"{name} {version or 'missing'}" for name, version in packages.items())
+        rows.append((f"extra {extra}", versions, "" if all(packages.values()) else f'pip install "penstock[{extra}]"'))
+    _table(("part", "version", "to install"), rows)
+    _note("The extras are for parts that are planned; nothing in this version needs them.")
+
+
+def _requirements() -> tuple[list[str], dict[str, list[str]]]:
+    """Return the packages that penstock needs, and those of each extra but `all`, from its own metadata."""
+    required: list[str] = []
+    extras: dict[str, list[str]] = {}
+    for line in metadata.requires("penstock") or []:
+        name, extra = re.split(r"[^\w.-]", line)[0], re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        if extra is None:
+            required.append(name)
+        elif extra[1] != "all":
+            extras.setdefault(extra[1], []).append(name)
+    return required, extras
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+# --- what the commands share --------------------------------------------------------------------------------
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"penstock {metadata.version('penstock')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Complex event processing that keeps its latency bound."""
+
+
+class UnreadableError(PenstockError):
+    """A file that cannot be read as text."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A query's text, what to call it, and the schema to check it against."""
+
+    name: str
+    text: str
+    schema: Schema | None
+
+
+def _open(file: str, schema: Path | None) -> Source:
+    """Read a query and its schema."""
+    name = "stdin" if file == STDIN else file
+    text = _read(file, name)
+    path = schema or (None if file == STDIN else schema_beside(Path(file)))
+    if path is None:
+        _note(f"{name}: no schema, so types and attributes are not checked")
+    return Source(name, text, None if path is None else Schema.read(path))
+
+
+def _read(file: str, name: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise UnreadableError(f"{name}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"{name}: is no UTF-8 text: {error.reason} at byte {error.start}") from None
+
+
+def schema_beside(file: Path) -> Path | None:
+    """Return the schema that belongs to a query file, if there is one.
+
+    For `a-b.cep` the first of `a-b.schema.toml`, `a.schema.toml` and `schema.toml` in the same folder.
+    """
+    parts = file.stem.split("-")
+    stems = ["-".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    candidates = [*(f"{stem}.schema.toml" for stem in stems), "schema.toml"]
+    return next((path for path in map(file.with_name, candidates) if path.is_file()), None)
+
+
+def _query(source: Source) -> ast.Query:
+    query = parse(source.text, source.name)
+    validate(query, source.schema)
+    return query
+
+
+def _write_json(value: Any) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _note(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    table = Table(*header, show_lines=any("\n" in cell for row in rows for cell in row))
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console().print(table)
