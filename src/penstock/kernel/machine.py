@@ -1,0 +1,321 @@
+"""Runs, event by event; `process` and `finish` are the entries.
+
+An event is handled in two phases. First every run is asked what it does with it; nothing is changed. Then, if there is
+room for all that follows, the candidates are made true. So the kernel can stop before any event, and go on after
+`penstock.kernel.memory` has made room."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from penstock.kernel.asking import append, ask_each, ask_first, end_low, takes_alone, unroll
+from penstock.kernel.counters import can_go_on, load_counters, try_ops
+from penstock.kernel.memory import Memory
+from penstock.kernel.negation import is_in_reach, spoiled, spoiled_until
+from penstock.plan.layout import (
+    BY_COUNT,
+    BY_RUNS,
+    CAND_HIGH,
+    CAND_LOW,
+    CAND_RUN,
+    CAND_STEP,
+    CHAIN_EVENT,
+    CHAIN_PASSED,
+    CHAIN_ROUND,
+    CHAIN_VARIABLE,
+    DONE,
+    ENDS_AT_GAP,
+    EVENT_PART,
+    EVENT_POS,
+    EVENT_TS,
+    FOUND_HIGH,
+    FOUND_LENGTH,
+    FOUND_LOW,
+    FOUND_NODE,
+    GONE,
+    KNOWN_POS,
+    KNOWN_TS,
+    LONGER_CHAINS,
+    MORE_CANDIDATES,
+    MORE_FOUND,
+    MORE_NODES,
+    MORE_RUNS,
+    MORE_WAITING,
+    NODE_EVENT,
+    NODE_PARENT,
+    NODE_PASSED,
+    NODE_ROUND,
+    NODE_VARIABLE,
+    PER_WINDOW,
+    RUN_BIRTH,
+    RUN_COUNTER,
+    RUN_FIRST,
+    RUN_HIGH,
+    RUN_LENGTH,
+    RUN_LOW,
+    RUN_NODE,
+    SEGMENT_ROOM,
+    SEGMENT_SIZE,
+    SEGMENT_START,
+    SIZE_BIRTHS,
+    SIZE_EVENTS,
+    SIZE_FOUND,
+    SIZE_NODES,
+    SIZE_WAITING,
+    STATE_WAY,
+    STATE_WAY_END,
+    STEP_OP,
+    STEP_OP_END,
+    STEP_TARGET,
+    WAIT_FIRST,
+    WAIT_HIGH,
+    WAIT_LENGTH,
+    WAIT_LOW,
+    WAIT_NODE,
+    WAIT_WAY,
+    WAY_TRAILING,
+    WAY_TRAILING_END,
+    WITHIN,
+)
+from penstock.plan.tables import Ints, Tables
+
+
+@njit(cache=True)
+def room_for(t: Tables, m: Memory, count: int, need: Ints) -> int:
+    """Return DONE if there is room for what `count` candidates can bring, or what there is too little of."""
+    need[:] = 0
+    longest = 0
+    for k in range(count):
+        if m.candidates[CAND_STEP, k] >= 0:
+            need[t.steps[m.candidates[CAND_STEP, k], STEP_TARGET]] += 1
+        if m.candidates[CAND_RUN, k] >= 0:
+            longest = max(longest, m.runs[RUN_LENGTH, m.candidates[CAND_RUN, k]])
+    for s in range(len(need)):
+        if m.segments[SEGMENT_SIZE, s] + need[s] > m.segments[SEGMENT_ROOM, s]:
+            return MORE_RUNS
+    ways = 1
+    for s in range(len(need)):
+        ways = max(ways, t.states[s, STATE_WAY_END] - t.states[s, STATE_WAY])
+    if m.sizes[SIZE_NODES] + count > m.nodes.shape[1]:
+        return MORE_NODES
+    if m.sizes[SIZE_FOUND] + count * ways + m.sizes[SIZE_WAITING] > m.found.shape[1]:
+        return MORE_FOUND
+    if m.sizes[SIZE_WAITING] + count * ways > m.waiting.shape[1]:
+        return MORE_WAITING
+    if longest + 3 > m.chain.shape[1]:
+        return LONGER_CHAINS
+    return DONE
+
+
+@njit(cache=True)
+def add_run(t: Tables, m: Memory, state: int, first: int, node: int, n: int, low: int, high: int, birth: int) -> None:
+    """Add a run with the counters of the first row."""
+    run = m.segments[SEGMENT_START, state] + m.segments[SEGMENT_SIZE, state]
+    m.segments[SEGMENT_SIZE, state] += 1
+    m.runs[RUN_FIRST, run], m.runs[RUN_NODE, run], m.runs[RUN_LENGTH, run], m.runs[RUN_BIRTH, run] = (
+        first,
+        node,
+        n,
+        birth,
+    )
+    m.runs[RUN_LOW, run], m.runs[RUN_HIGH, run] = low, high
+    for k in range(len(t.counters)):
+        m.runs[RUN_COUNTER + k, run] = m.counters[0, k]
+
+
+@njit(cache=True)
+def note(t: Tables, m: Memory, node: int, n: int, first: int, low: int, high: int, at: int, shift: float) -> None:
+    """Note a match that becomes known at an event (shifted by a part of a position), or at the end of its span (-1)."""
+    k = m.sizes[SIZE_FOUND]
+    m.sizes[SIZE_FOUND] += 1
+    m.found[FOUND_NODE, k], m.found[FOUND_LENGTH, k], m.found[FOUND_LOW, k], m.found[FOUND_HIGH, k] = node, n, low, high
+    if t.options[BY_COUNT]:
+        m.known[KNOWN_TS, k] = 0.0
+        m.known[KNOWN_POS, k] = (
+            m.events[EVENT_POS, first] + t.options[WITHIN] + 0.5 if at < 0 else m.events[EVENT_POS, at] + shift
+        )
+    else:
+        m.known[KNOWN_TS, k] = m.events[EVENT_TS, first] + t.options[WITHIN] if at < 0 else m.events[EVENT_TS, at]
+        m.known[KNOWN_POS, k] = math.inf if at < 0 else m.events[EVENT_POS, at] + shift
+
+
+@njit(cache=True)
+def end(
+    t: Tables, m: Memory, state: int, node: int, n: int, low: int, high: int, at: int, shift: float, now: int
+) -> None:
+    """End a run whose chain and counters are at hand: note a match for each way in which it may end.
+
+    `at` is the event that makes the match known, -1 if the end of its span does; `now` is the newest event seen.
+    """
+    window = low if t.options[PER_WINDOW] else -1
+    first = m.chain[CHAIN_EVENT, 0]
+    for way in range(t.states[state, STATE_WAY], t.states[state, STATE_WAY_END]):
+        from_low = end_low(t, m, n, way, low, window)
+        to_high = high
+        for k in range(t.ways[way, WAY_TRAILING], t.ways[way, WAY_TRAILING_END]):
+            to_high = spoiled_until(t, m, n, way, t.rows[k, 0], now, to_high)
+        if from_low > to_high:
+            continue
+        if t.ways[way, WAY_TRAILING] == t.ways[way, WAY_TRAILING_END]:
+            note(t, m, node, n, first, from_low, to_high, at, shift)
+            continue
+        k = m.sizes[SIZE_WAITING]
+        m.sizes[SIZE_WAITING] += 1
+        m.waiting[WAIT_NODE, k], m.waiting[WAIT_FIRST, k], m.waiting[WAIT_LENGTH, k] = node, first, n
+        m.waiting[WAIT_WAY, k], m.waiting[WAIT_LOW, k], m.waiting[WAIT_HIGH, k] = way, from_low, to_high
+
+
+@njit(cache=True)
+def state_of(m: Memory, run: int) -> int:
+    """Return the state of a run."""
+    for s in range(m.segments.shape[1]):
+        if m.segments[SEGMENT_START, s] <= run < m.segments[SEGMENT_START, s] + m.segments[SEGMENT_ROOM, s]:
+            return s
+    return -1
+
+
+@njit(cache=True)
+def make_true(
+    t: Tables, m: Memory, event: int, count: int,
+) -> None:  # fmt: skip
+    """Do what the candidates say."""
+    moves = t.options[BY_RUNS]
+    for k in range(count):
+        run, step = m.candidates[CAND_RUN, k], m.candidates[CAND_STEP, k]
+        load_counters(t, m, run)
+        n = 0 if run < 0 else m.runs[RUN_LENGTH, run]
+        if run >= 0:
+            unroll(t, m, m.runs[RUN_NODE, run], n)
+        if step < 0:
+            at, shift = (event, -0.5) if step == ENDS_AT_GAP else (-1, 0.0)
+            low, high = m.runs[RUN_LOW, run], m.runs[RUN_HIGH, run]
+            end(t, m, state_of(m, run), m.runs[RUN_NODE, run], n, low, high, at, shift, event)
+            m.runs[RUN_NODE, run] = GONE
+            continue
+        try_ops(t, m, t.steps[step, STEP_OP], t.steps[step, STEP_OP_END], 0)
+        append(t, m, n, event, step)
+        node = m.sizes[SIZE_NODES]
+        m.sizes[SIZE_NODES] += 1
+        m.nodes[NODE_EVENT, node], m.nodes[NODE_PARENT, node] = event, -1 if run < 0 else m.runs[RUN_NODE, run]
+        m.nodes[NODE_VARIABLE, node], m.nodes[NODE_PASSED, node] = m.chain[CHAIN_VARIABLE, n], m.chain[CHAIN_PASSED, n]
+        for d in range(t.loops.shape[1]):
+            m.nodes[NODE_ROUND + d, node] = m.chain[CHAIN_ROUND + d, n]
+        first = event if run < 0 else m.runs[RUN_FIRST, run]
+        birth = m.sizes[SIZE_BIRTHS] if run < 0 else m.runs[RUN_BIRTH, run]
+        m.sizes[SIZE_BIRTHS] += run < 0
+        target = t.steps[step, STEP_TARGET]
+        goes_on = can_go_on(t, m, target)
+        if goes_on:
+            add_run(t, m, target, first, node, n + 1, m.candidates[CAND_LOW, k], m.candidates[CAND_HIGH, k], birth)
+        if not (moves and goes_on):
+            low, high = m.candidates[CAND_LOW, k], m.candidates[CAND_HIGH, k]
+            end(t, m, target, node, n + 1, low, high, event, 0.0, event)
+        if moves and run >= 0:
+            m.runs[RUN_NODE, run] = GONE
+
+
+@njit(cache=True)
+def move_run(m: Memory, source: int, target: int) -> None:
+    """Copy a run to another place."""
+    for k in range(m.runs.shape[0]):
+        m.runs[k, target] = m.runs[k, source]
+
+
+@njit(cache=True)
+def sweep(t: Tables, m: Memory, now: int) -> None:
+    """Drop the runs that are gone, and those of EACH that can take no more; `now` is the newest event, or -1."""
+    for s in range(len(t.states)):
+        kept = m.segments[SEGMENT_START, s]
+        for run in range(m.segments[SEGMENT_START, s], m.segments[SEGMENT_START, s] + m.segments[SEGMENT_SIZE, s]):
+            is_over = m.runs[RUN_NODE, run] == GONE
+            if not is_over and now >= 0 and not t.options[BY_RUNS]:
+                first = m.runs[RUN_FIRST, run]
+                if t.options[BY_COUNT]:
+                    is_over = m.events[EVENT_PART, first] == m.events[EVENT_PART, now] and not is_in_reach(
+                        t, m, first, now
+                    )
+                else:
+                    is_over = not is_in_reach(t, m, first, now)
+            if not is_over:
+                if kept != run:
+                    move_run(m, run, kept)
+                kept += 1
+        m.segments[SEGMENT_SIZE, s] = kept - m.segments[SEGMENT_START, s]
+
+
+@njit(cache=True)
+def serve_waiting(t: Tables, m: Memory, event: int) -> None:
+    """Let an event end or spoil the matches that wait; -1: the stream is over, and all of them are true."""
+    kept = 0
+    for q in range(m.sizes[SIZE_WAITING]):
+        node, first, n = m.waiting[WAIT_NODE, q], m.waiting[WAIT_FIRST, q], m.waiting[WAIT_LENGTH, q]
+        way, low, high = m.waiting[WAIT_WAY, q], m.waiting[WAIT_LOW, q], m.waiting[WAIT_HIGH, q]
+        is_mine = event >= 0 and m.events[EVENT_PART, first] == m.events[EVENT_PART, event]
+        tells_time = is_mine or not t.options[BY_COUNT]
+        if event < 0 or (tells_time and not is_in_reach(t, m, first, event)):
+            note(t, m, node, n, first, low, high, -1, 0.0)
+            continue
+        if is_mine:
+            unroll(t, m, node, n)
+            for k in range(t.ways[way, WAY_TRAILING], t.ways[way, WAY_TRAILING_END]):
+                high = spoiled(t, m, n, way, t.rows[k, 0], event, high)
+        if low <= high:
+            m.waiting[WAIT_NODE, kept], m.waiting[WAIT_FIRST, kept], m.waiting[WAIT_LENGTH, kept] = node, first, n
+            m.waiting[WAIT_WAY, kept], m.waiting[WAIT_LOW, kept], m.waiting[WAIT_HIGH, kept] = way, low, high
+            kept += 1
+    m.sizes[SIZE_WAITING] = kept
+
+
+@njit(cache=True)
+def process(
+    t: Tables, m: Memory, start: int, stop: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Process events start .. stop-1; return (DONE, stop), or what there is no room for and the event to go on with."""
+    need = np.zeros(len(t.states), np.int64)
+    for event in range(start, stop):
+        takes_some = takes_alone(t, m, event)
+        count = 0
+        if t.options[BY_RUNS]:
+            count = ask_first(t, m, event)
+        elif takes_some:
+            count = ask_each(t, m, event)
+        if count < 0:
+            return MORE_CANDIDATES, event
+        status = room_for(t, m, count, need)
+        if status != DONE:
+            return status, event
+        if m.sizes[SIZE_WAITING] > 0:
+            serve_waiting(t, m, event)
+        make_true(t, m, event, count)
+        if t.options[BY_RUNS] and count > 0:
+            sweep(t, m, -1)
+    return DONE, stop
+
+
+@njit(cache=True)
+def newest_of_partition(m: Memory, event: int) -> int:
+    """Return the newest event in the partition of an event."""
+    newest = m.sizes[SIZE_EVENTS] - 1
+    while m.events[EVENT_PART, newest] != m.events[EVENT_PART, event]:
+        newest -= 1
+    return newest
+
+
+@njit(cache=True)
+def finish(t: Tables, m: Memory) -> None:
+    """End the stream: what only the passing of time completes is complete. There must be room for all runs."""
+    if t.options[BY_RUNS]:
+        for s in range(len(t.states)):
+            start = m.segments[SEGMENT_START, s]
+            for run in range(start, start + m.segments[SEGMENT_SIZE, s]):
+                n = m.runs[RUN_LENGTH, run]
+                load_counters(t, m, run)
+                unroll(t, m, m.runs[RUN_NODE, run], n)
+                now = newest_of_partition(m, m.runs[RUN_FIRST, run])
+                low, high = m.runs[RUN_LOW, run], m.runs[RUN_HIGH, run]
+                end(t, m, s, m.runs[RUN_NODE, run], n, low, high, -1, 0.0, now)
+    serve_waiting(t, m, -1)
+    m.segments[SEGMENT_SIZE, :] = 0

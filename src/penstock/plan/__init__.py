@@ -1,0 +1,1 @@
+"""How it is found: a query as tables that the kernel runs."""
