@@ -18,7 +18,7 @@ _WORDS = [
     *RESERVED, "a", "b", "x", "price", "i", "I", "first", "Last", "each", "all", "none", "zero", "by", "per", "events",
     "min", "s", "d", "k", "M", "e5", "prev_", "sum", "COUNT", "ts", "_", "été", "ſEQ", "ıN", "K", "²", "BRK.B", "a b",
     "5", "5 min", "-", "--", "#", "``", "`", "'", '"', "a`b", "[]", "\t", "\x0b", "\x0c", "\x00", "\u2028", "\x85", "*",
-    "×", "∧", "¬a", "a\\",
+    "×", "∧", "¬a", "a\\", "<b>", "a&b", "&lt;",
 ]  # fmt: skip
 
 _letters = st.text("abcXYZ_", min_size=1, max_size=3)

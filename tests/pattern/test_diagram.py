@@ -120,6 +120,13 @@ def test_special_signs_are_shown_as_they_are() -> None:
     assert label == """`"#&<>*\\` a<br/>a.x = '<b>&amp;#35;"'"""
 
 
+def test_special_signs_are_escaped_for_graphviz() -> None:
+    text = dot(parse("""PATTERN `<b>&"\\` a WHERE a.x = '<i>&amp;' AND 1 < 2"""))
+    assert "<b>`&lt;b&gt;&amp;&quot;\\` a</b>" in text
+    assert ">a.x = &#x27;&lt;i&gt;&amp;amp;&#x27;</font>" in text
+    assert "label=<WHERE 1 &lt; 2<br" in text
+
+
 def test_long_conditions_are_broken_and_control_characters_written_out() -> None:
     (label,) = labels("PATTERN A a WHERE a.one_rather_long_name + a.another_rather_long_name > 'x\x00\ny'")
     assert label == "A a<br/>a.one_rather_long_name +<br/>a.another_rather_long_name > 'x\\x00\\ny'"

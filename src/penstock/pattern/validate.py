@@ -23,7 +23,7 @@ CHECKS: tuple[Check, ...] = (
 STRICT_CHECKS: tuple[Check, ...] = vacuous.CHECKS
 
 
-def problems(query: ast.Query, schema: Schema | None = None, *, strict: bool = False) -> tuple[Problem, ...]:
+def problems(query: ast.Query, schema: Schema | None = None, *, strict: bool = True) -> tuple[Problem, ...]:
     """Return everything that is wrong with a query, by its place in the text.
 
     Args:
@@ -42,7 +42,7 @@ def problems(query: ast.Query, schema: Schema | None = None, *, strict: bool = F
     return _problems(_subject(query, schema), strict=strict)
 
 
-def validate(query: ast.Query, schema: Schema | None = None, *, strict: bool = False) -> None:
+def validate(query: ast.Query, schema: Schema | None = None, *, strict: bool = True) -> None:
     """Refuse a query that cannot be used.
 
     Args:

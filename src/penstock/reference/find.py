@@ -45,7 +45,7 @@ def find(
         >>> sorted(match.bindings for match in find(query, stream("A1 A2 B3 B4")))
         [(('a', (1,)), ('b', (3,))), (('a', (2,)), ('b', (4,)))]
     """
-    validate(query)
+    validate(query, strict=False)  # what never applies can still be run
     found: list[Match] = []
     for key, members in partitions(query, _numbered(events)).items():
         world = _world(query, members, functions, remotes)
@@ -76,7 +76,7 @@ def runs(
         functions: user functions by name.
         remotes: per source of REMOTE, what it holds by key.
     """
-    validate(query)
+    validate(query, strict=False)  # what never applies can still be run
     found: list[Match] = []
     for key, members in partitions(query, _numbered(events)).items():
         world = _world(query, members, functions, remotes)

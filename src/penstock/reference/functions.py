@@ -31,12 +31,18 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
+def _of_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the guarded function, with a text among its arguments as undefined."""
+    guarded = _guarded(function)
+    return lambda *arguments: None if any(isinstance(a, str) for a in arguments) else guarded(*arguments)
+
+
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": _guarded(operator.add),
-    "-": _guarded(operator.sub),
-    "*": _guarded(operator.mul),
-    "/": _guarded(operator.truediv),
-    "%": _guarded(operator.mod),
+    "+": _of_numbers(operator.add),
+    "-": _of_numbers(operator.sub),
+    "*": _of_numbers(operator.mul),
+    "/": _of_numbers(operator.truediv),
+    "%": _of_numbers(operator.mod),
 }
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -61,7 +67,8 @@ def compare(sign: str, left: Any, right: Any) -> bool:
 
 def _dist(*coordinates: float) -> float:
     half = len(coordinates) // 2
-    return math.dist(coordinates[:half], coordinates[half:])
+    squares = ((a - b) * (a - b) for a, b in zip(coordinates[:half], coordinates[half:], strict=True))
+    return math.sqrt(reduce(operator.add, squares))
 
 
 def _sign(x: float) -> int:
@@ -86,7 +93,7 @@ _BUILT_IN: dict[str, Callable[..., Any]] = {
     "max": max,
     "dist": _dist,
 }
-FUNCTIONS = {name: _guarded(function) for name, function in _BUILT_IN.items()}
+FUNCTIONS = {name: _of_numbers(function) for name, function in _BUILT_IN.items()}
 
 # Each takes the list of the values that are there; AVG, MIN and MAX of none are missing.
 AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {

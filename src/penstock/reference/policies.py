@@ -18,8 +18,9 @@ def in_order(matches: Iterable[Known]) -> list[Known]:
 
 
 def distinct(matches: Iterable[Known]) -> list[Known]:
-    """Keep one match of each assignment."""
-    return list({_spelled(m.binding): m for m in matches}.values())
+    """Keep one match of each assignment: of several ways to read it, the one that is known first."""
+    latest_first = sorted(matches, key=lambda m: m.when, reverse=True)
+    return list({_spelled(m.binding): m for m in latest_first}.values())
 
 
 def _spelled(binding: Binding) -> tuple[tuple[str, int], ...]:
