@@ -11,7 +11,6 @@ from penstock.plan.layout import (
     COUNTER_LIMIT,
     COUNTER_LOW,
     ENTER_LOOP,
-    LEAVE_BAG,
     LEAVE_LOOP,
     RUN_COUNTER,
     STATE_STEP,
@@ -30,16 +29,6 @@ def load_counters(t: Tables, m: Memory, run: int) -> None:
 
 
 @njit(cache=True)
-def members(mask: int) -> int:
-    """Return how many bits are set."""
-    count = 0
-    while mask:
-        mask &= mask - 1
-        count += 1
-    return count
-
-
-@njit(cache=True)
 def try_ops(t: Tables, m: Memory, start: int, stop: int, row: int) -> bool:
     """Do the operations of a step or an ending on a row of counters; return False if one refuses."""
     for k in range(start, stop):
@@ -54,14 +43,11 @@ def try_ops(t: Tables, m: Memory, start: int, stop: int, row: int) -> bool:
             m.counters[row, counter] += 1
             for i in range(t.counters[counter, COUNTER_INNER], t.counters[counter, COUNTER_INNER_END]):
                 m.counters[row, t.rows[i, 0]] = 0
-        elif what == LEAVE_BAG:
-            if members(m.counters[row, counter]) != t.counters[counter, COUNTER_LIMIT]:
-                return False
         else:
-            mask, bit = m.counters[row, counter], 1 << t.rows[k, 2]
-            if mask & bit or members(mask) >= t.counters[counter, COUNTER_LIMIT]:
+            bit = 1 << t.rows[k, 2]
+            if m.counters[row, counter] & bit:
                 return False
-            m.counters[row, counter] = mask | bit
+            m.counters[row, counter] |= bit
     return True
 
 

@@ -2,8 +2,8 @@
 
 A state is what is left of the pattern (as in Brzozowski's derivatives), together with what is bound on every way to it:
 so whether a variable is bound, and whether a conjunct is decided, is known per state and not asked per run. Rounds of
-loops without end and members of bags are no states but counters and masks of a run; `ops` of a transition change and
-check them.
+loops without end and which members a bag has are no states but counters and masks of a run; `ops` of a transition
+change and check them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ class Op(IntEnum):
 
     LEAVE_LOOP = 0  # refuse unless the loop has had its least rounds
     ENTER_LOOP = 1  # start a round: refuse if it has had its most; forget what is inside it
-    TAKE_MEMBER = 2  # refuse if the bag is full or has the member
-    LEAVE_BAG = 3  # refuse unless the bag is full
+    TAKE_MEMBER = 2  # refuse if the bag has the member
 
 
 @dataclass(frozen=True)
@@ -184,12 +183,12 @@ class _Construction:
                         )
             case Members(count=count, parts=members) if count > 0:
                 for place, member in enumerate(members):
-                    left = Members(count - 1, (*members[:place], *members[place + 1 :]))
+                    others_left = Members(count - 1, (*members[:place], *members[place + 1 :]))
                     for step in self.steps(member):
-                        yield _Step(step.variable, SideBySide((step.rest, left)), step.way)
-            case Bag(bag=bag):
+                        yield _Step(step.variable, SideBySide((step.rest, others_left)), step.way)
+            case Bag(bag=bag, left=left) if left > 0:
                 for place, variable in enumerate(self.numbered.bags[bag].members):
-                    yield _Step(variable, part, Way((Do(Op.TAKE_MEMBER, bag, place),)))
+                    yield _Step(variable, Bag(bag, left - 1), Way((Do(Op.TAKE_MEMBER, bag, place),)))
             case Loop(loop=loop, number=number):
                 info = self.numbered.loops[loop]
                 if number == info.high:
@@ -213,8 +212,8 @@ class _Construction:
             case Members(count=count, parts=members):
                 chosen = combinations(members, count)
                 return _unique([way for some in chosen for way in self.endings(SideBySide(some))])
-            case Bag(bag=bag):
-                return [Way((Do(Op.LEAVE_BAG, bag),))]
+            case Bag(left=left):
+                return [] if left else [Way()]
             case Loop(loop=loop):
                 return [Way((Do(Op.LEAVE_LOOP, loop),), lists=self.numbered.loops[loop].variables)]
 
@@ -223,8 +222,8 @@ class _Construction:
         match part:
             case Leaf(variable=variable):
                 return {variable}
-            case Bag(bag=bag):
-                return set(self.numbered.bags[bag].members)
+            case Bag(bag=bag, left=left):
+                return set(self.numbered.bags[bag].members) if left else set()
             case Loop(loop=loop, number=number):
                 info = self.numbered.loops[loop]
                 is_over = number == info.high or info.depth < rounds
@@ -251,4 +250,6 @@ def _simplified(part: Part) -> Part:
             left = tuple(each for each in map(_simplified, parts) if each not in (InOrder(()), Members(0, ())))
             left = tuple(each for each in left if not (isinstance(each, Members) and each.count == 0))
             return left[0] if len(left) == 1 else (SideBySide(left) if left else InOrder(()))
+        case Bag(left=0):
+            return InOrder(())
     return part

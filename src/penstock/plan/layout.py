@@ -13,7 +13,7 @@ STEP_ASK, STEP_ASK_END, STEP_WIDTH = range(7, 10)
 STATE_STEP, STATE_STEP_END, STATE_WAY, STATE_WAY_END, STATE_WIDTH = range(5)
 # columns of Tables.ways
 WAY_OP, WAY_OP_END, WAY_DUE, WAY_DUE_END, WAY_ASK, WAY_ASK_END, WAY_TRAILING, WAY_TRAILING_END, WAY_WIDTH = range(9)
-# columns of Tables.counters; a bag's limit is how many members it needs, a loop's how many rounds it may have
+# columns of Tables.counters: loops, then bags, whose counter is a bit per member
 COUNTER_LOW, COUNTER_LIMIT, COUNTER_INNER, COUNTER_INNER_END, COUNTER_WIDTH = range(5)
 # columns of Tables.conditions
 COND_CODE, COND_CODE_END, COND_REF, COND_REF_END, COND_DEPTH, COND_SAME, COND_WIDTH = range(7)
@@ -45,7 +45,7 @@ CAND_RUN, CAND_STEP, CAND_LOW, CAND_HIGH, CAND_STATE, CAND_WIDTH = range(6)
 SIZE_EVENTS, SIZE_NODES, SIZE_WAITING, SIZE_FOUND, SIZE_BIRTHS, SIZES = range(6)
 
 # plan.automaton.Op, plan.terms.Code and plan.terms.Index as plain numbers, which numba compiles faster
-LEAVE_LOOP, ENTER_LOOP, TAKE_MEMBER, LEAVE_BAG = range(4)
+LEAVE_LOOP, ENTER_LOOP, TAKE_MEMBER = range(3)
 CONST, REF, NEG, ADD, SUB, MUL, DIV, MOD, EQ, NE, LT, LE, GT, GE, AND, OR, NOT = range(17)
 ABS, SQRT, FLOOR, CEIL, ROUND, EXP, LN, POW, SIGN, MIN, MAX = range(17, 28)
 CURRENT, BEFORE, FIRST, LAST, NUMBER, ALL, UPTO_BEFORE, UPTO = range(8)

@@ -1,7 +1,7 @@
 """A pattern with its parts numbered: variables, repetitions, bags and negations.
 
 A *bag* is an AND or ANY all of whose members are single events. Which of them a run has bound is a bit mask in the run,
-so that ANY(4 of 20) is one state and not thousands.
+so that ANY(4 of 20) is five states and not thousands.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ class Members:
 
 @dataclass(frozen=True)
 class Bag:
-    """AND or ANY of single events, by its number."""
+    """AND or ANY of single events, by its number, and how many members it still needs; which, only the run knows."""
 
     bag: int
+    left: int
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ class _Numbering:
         members = tuple(each.variable for each in numbered if isinstance(each, Leaf))
         if len(members) == len(parts) <= 62:
             self.numbered.bags.append(BagInfo(count, members))
-            return Bag(len(self.numbered.bags) - 1)
+            return Bag(len(self.numbered.bags) - 1, count)
         return SideBySide(numbered) if kind is SideBySide else Members(count, numbered)
 
     def loop(self, pattern: ast.Repetition, loops: tuple[int, ...]) -> Loop:

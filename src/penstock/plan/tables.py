@@ -205,9 +205,7 @@ class _Packing:
 
     def ops(self, ops: tuple[Do, ...]) -> tuple[int, int]:
         loops = len(self.numbered.loops)
-        return self.span(
-            (do.op, do.number + loops * (do.op in (Op.TAKE_MEMBER, Op.LEAVE_BAG)), do.member) for do in ops
-        )
+        return self.span((do.op, do.number + loops * (do.op is Op.TAKE_MEMBER), do.member) for do in ops)
 
     def step_row(self, step: Transition) -> tuple[int, ...]:
         passes = sum(1 << negation for negation in step.negations)
@@ -231,7 +229,7 @@ class _Packing:
             inner = [*info.inner_loops, *(loops + bag for bag in info.inner_bags)]
             yield info.low, info.high, *self.span((k,) for k in inner)
         for bag in self.numbered.bags:
-            yield 0, bag.count, 0, 0
+            yield 0, len(bag.members), 0, 0
 
     def condition_row(self, condition: Condition) -> tuple[int, ...]:
         refs = self.span((r,) for r in condition.references)
