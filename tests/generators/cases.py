@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.vendor.pretty import RepresentationPrinter
 
 from penstock.pattern import ast
 from penstock.pattern.render import render
@@ -30,12 +31,15 @@ class Case:
         lines = "".join(f"\n    {event}," for event in self.events)
         return f"Case:\n{render(self.query)}\non [{lines}\n]"
 
+    def _repr_pretty_(self, printer: RepresentationPrinter, cycle: bool) -> None:
+        printer.text(repr(self))  # hypothesis would show the tree of the query
+
 
 def case(choices: Choices, profile: Profile = EVERYTHING) -> Case:
     """Return a query and a stream, in which mostly the types of a match come in order."""
     asked = query(choices, profile)
     planted = walk(asked.pattern, choices) if choices.chance(85) else []
-    return Case(replace(asked, source=render(asked)), cut(asked, stream(choices, planted)))
+    return Case(replace(asked, source=render(asked)), cut(asked, stream(choices, planted, profile.types)))
 
 
 def seeded(count: int, seed: int = 0, profile: Profile = EVERYTHING) -> Iterator[Case]:

@@ -101,7 +101,12 @@ class Expressions:
     def _call(self, depth: int) -> ast.Expression:
         kind = self._choices.below(8)
         if kind == 0:
-            return ast.Call(self._choices.pick(_ONE_ARGUMENT), (self.value(depth + 1),))
+            argument = self.value(depth + 1)
+            # A condition on sqrt(-1) is never true, and refused.
+            is_constant = not ast.variables_of(argument)
+            return ast.Call(
+                self._choices.pick(_ONE_ARGUMENT), (self._scope.attribute("n") if is_constant else argument,)
+            )
         if kind == 1:
             return ast.Call(self._choices.pick(("min", "max")), (self.value(depth + 1), self.value(depth + 1)))
         if kind == 2:

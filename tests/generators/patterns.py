@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from string import ascii_lowercase
 
 from penstock.pattern import ast
@@ -14,7 +15,7 @@ TYPES = ("A", "B", "C", "D")
 MAX_DEPTH = 4
 
 _SIZES = (1, 2, 2, 3, 3, 4, 5, 4)
-_LIKELY_TYPES = ("A", "B", "A", "B", "C", "D")
+_LIKELY_TYPES = ("A", "B", "C", "D", "A", "B")
 _BOUNDS: tuple[tuple[int, int | None], ...] = (
     (1, None), (1, 2), (2, 2), (1, None), (2, 3), (1, None), (2, None), (1, 1), (1, 3), (3, 3), (2, None),
 )  # fmt: skip
@@ -48,7 +49,8 @@ class Patterns:
     def __init__(self, choices: Choices, profile: Profile) -> None:
         self._choices = choices
         self._profile = profile
-        self._names = iter(ascii_lowercase)
+        self._names = chain(ascii_lowercase, (f"v{number}" for number in count(1)))
+        self._types = [name for name in _LIKELY_TYPES if name in TYPES[: profile.types]]
 
     def pattern(self) -> ast.Pattern:
         """Return a pattern that needs at least one event."""
@@ -60,11 +62,11 @@ class Patterns:
     def event(self) -> ast.Event:
         """Return an event with a new variable."""
         kind = self._choices.below(12)
-        types: tuple[str, ...] = (self._choices.pick(_LIKELY_TYPES),)
+        types: tuple[str, ...] = (self._choices.pick(self._types),)
         if kind == 11 and self._profile.wildcard:
             types = ()
         elif kind >= 9:
-            types = tuple(self._choices.shuffled(TYPES)[:2])
+            types = tuple(self._choices.shuffled(TYPES[: self._profile.types])[:2])
         return ast.Event(types, next(self._names))
 
     def _part(self, leaves: int, place: Place, depth: int) -> ast.Pattern:
@@ -84,7 +86,7 @@ class Patterns:
         return self.event()
 
     def _kind(self, kinds: tuple[str, ...], depth: int) -> str:
-        kind = self._choices.pick(kinds)
+        kind = self._choices.pick(kinds + ("repetition",) * 5 * (self._profile.repetition - 1))
         is_refused = kind in ("repetition", "option") and not self._profile.repetition
         return kinds[0] if depth >= MAX_DEPTH or is_refused else kind
 
@@ -135,7 +137,9 @@ class Patterns:
         return ast.Sequence(tuple(parts))
 
     def _negations(self, percent: int) -> Iterator[ast.Negation]:
-        while self._choices.chance(min(percent * self._profile.negation, 60)):
+        for _ in range(2):
+            if not self._choices.chance(min(percent * self._profile.negation, 60)):
+                break
             yield ast.Negation(self.event())
 
 

@@ -16,10 +16,11 @@ class Profile:
 
     Attributes:
         leaves: the most positive events that a pattern names.
+        types: how many types there are, at most 4; with few, an event fits in many ways.
         top: what the outermost construct is, of at least two parts; None: anything.
         negation: how often `NOT B b` stands where it may, in multiples of the usual; 0: never.
         wildcard: `* x`, and in WINDOW … ON too.
-        repetition: repetition and options.
+        repetition: how often something is repeated, in multiples of the usual; 0: never, and nothing is optional.
         where: WHERE.
         aggregates: `SUM(a[].x)` and its like.
         previous: `prev(a.x)`.
@@ -37,10 +38,11 @@ class Profile:
     """
 
     leaves: int = 5
+    types: int = 4
     top: Top | None = None
     negation: int = 1
     wildcard: bool = True
-    repetition: bool = True
+    repetition: int = 1
     where: bool = True
     aggregates: bool = True
     previous: bool = True

@@ -101,8 +101,9 @@ def _some(choices: Choices, names: list[str]) -> list[str]:
 
 
 def _select(choices: Choices, profile: Profile, known: Mapping[str, Variable]) -> ast.Select:
+    is_per_variable = choices.chance(profile.per_variable)
     policy = choices.pick([policy for policy in profile.policies for _ in range(_WEIGHTS.get(policy, 2))])
-    if policy is not Policy.EACH or not choices.chance(profile.per_variable):
+    if policy is not Policy.EACH or not is_per_variable:
         return ast.Select(policy)
     policies = Policy.LAST, Policy.FIRST, Policy.CUMULATIVE
     listed = [ast.SelectVariable(choices.pick(policies), name) for name in _some(choices, _positive(known))]

@@ -22,11 +22,12 @@ _MOSTLY_ONE_KEY = ("p", "p", "p", "p", "p", "p", "q", None)
 _FLAGS = (True, True, False, None)
 
 
-def stream(choices: Choices, planted: Sequence[str] = (), most: int = MAX_EVENTS) -> list[Event]:
-    """Return a stream in which events of the planted types come in their order, among others."""
-    types = list(planted[:most])
-    for _ in range(choices.below(most - len(types) + 1)):
-        types.insert(choices.below(len(types) + 1), choices.pick(_TYPES))
+def stream(choices: Choices, planted: Sequence[str] = (), kinds: int = 4) -> list[Event]:
+    """Return a stream in which events of the planted types come in their order, among others of so many types."""
+    types = list(planted[:MAX_EVENTS])
+    others = _TYPES if kinds == len(set(_TYPES)) else _TYPES[:kinds]
+    for _ in range(choices.below(MAX_EVENTS - len(types) + 1)):
+        types.insert(choices.below(len(types) + 1), choices.pick(others))
     ts = choices.pick(_STARTS_US)
     keys = choices.pick((_MOSTLY_ONE_KEY, _KEYS))
     events = []

@@ -54,6 +54,8 @@ def test_two_steps(policy: str, expected: str) -> None:
         ("FIRST", "SEQ(A a, B b, C c) WHERE c.x = a.x", "A0(x=1) A1(x=2) B2 C3(x=2)", "1 2 3"),
         ("FIRST CONSUME b", "SEQ(A a, B b, C c) WHERE c.x = a.x", "A0(x=1) A1(x=2) B2 C3(x=2)", ""),
         ("FIRST CONSUME b", "SEQ(A a, B b, C c) WHERE c.x = a.x", "A0(x=1) A1(x=2) B2 B3 C4(x=2)", "1 3 4"),
+        ("FIRST", "SEQ(A a, B b, NOT N n) WHERE n.x = a.x", "A0(x=1) A1(x=2) B2 N3(x=1)", "1 2"),
+        ("FIRST CONSUME b", "SEQ(A a, B b, NOT N n) WHERE n.x = a.x", "A0(x=1) A1(x=2) B2 N3(x=1)", ""),
         ("FIRST CONSUME b", "SEQ(A a, B b) WHERE b.x = a.x", "A0(x=1) A1(x=2) B2(x=2)", "1 2"),
         ("FIRST CONSUME ALL", "SEQ(A a, B b, C c)", "A0 A1 B2 C3 B4 C5", "0 2 3 | 1 4 5"),
         ("FIRST CONSUME c", "SEQ(A a, B b, C c)", "A0 A1 B2 C3 C4", "0 2 3 | 1 2 4"),

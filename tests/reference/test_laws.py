@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.pattern import ast
 from penstock.pattern.ast import Policy
+from penstock.pattern.parser import parse
 from penstock.pattern.variables import can_be_empty, variables
 from penstock.reference import Match
 from penstock.reference.assignments import assignments, question
@@ -17,11 +18,12 @@ from penstock.reference.conditions import World
 from penstock.reference.events import Binding, Stream
 from penstock.reference.runs import Runner, all_runs
 from penstock.reference.windows import partitions, windows
+from penstock.testing import stream
 from tests.generators import FUNCTIONS, REMOTES, Case, Profile, cases
 from tests.reference.laws import Told, found, in_order, last_event, law, places, plain, selecting, tell
 
 BY_RUNS = (Policy.FIRST, Policy.STRICT)
-ANY_CONSUME = Profile(limit=False, distinct=False, returns=False, partition=15)
+ANY_CONSUME = Profile(types=2, limit=False, distinct=False, returns=False, partition=15)
 NO_CONSUME = replace(ANY_CONSUME, consume=0)
 
 
@@ -40,9 +42,7 @@ def _spelled(bindings: Iterable[Binding | None]) -> set[tuple[tuple[str, int], .
     return {tuple(sorted((b.variable, b.at) for b in each.bound)) for each in bindings if each is not None}
 
 
-@law(cases())
-def test_shapes_and_branching_runs_find_the_same(case: Case) -> bool:
-    """Filling the places of every shape finds what runs find that branch at every event. For all queries."""
+def _both_ways_agree(case: Case) -> bool:
     has_found = False
     for world, window in _worlds(case):
         asked = question(case.query)
@@ -51,6 +51,18 @@ def test_shapes_and_branching_runs_find_the_same(case: Case) -> bool:
         assert by_shapes == _spelled(runner.match_of(run) for run in all_runs(runner))
         has_found |= bool(by_shapes)
     return has_found
+
+
+@law(cases(), examples=200)
+def test_shapes_and_branching_runs_find_the_same(case: Case) -> bool:
+    """Filling the places of every shape finds what runs find that branch at every event. For all queries."""
+    return _both_ways_agree(case)
+
+
+def test_a_run_is_opened_in_every_way_to_read_its_first_event() -> None:
+    """Whether a list of none is there hangs on the branch that was taken, of which no event tells."""
+    query = parse("PATTERN SEQ(OR(A* a[], B* b[]), C c, D d) WHERE COUNT(a[]) + d.n > 2 WITHIN 8 EVENTS")
+    assert _both_ways_agree(Case(query, stream("C1 D2(n=1)")))
 
 
 # --- the policies choose from EACH --------------------------------------------------------------------------
@@ -203,7 +215,7 @@ def test_consumption_only_takes_events_from_cumulative_matches(case: Case) -> bo
     return bool(every)
 
 
-@law(cases(Profile(consume=100)))
+@law(cases(Profile(types=2, consume=100)), examples=200)
 def test_a_consumed_event_is_in_one_match(case: Case) -> bool:
     """In a window, an event that a match consumes is in no other match. For all queries."""
     consume, has_consumed = case.query.consume, False

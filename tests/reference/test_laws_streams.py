@@ -47,7 +47,7 @@ def _with_numbers(draw: DrawFn, profile: Profile, most: int, count: int = 1) -> 
 # --- times and numbers --------------------------------------------------------------------------------------
 
 
-@law(_with_numbers(Profile(clock=False), most=5))
+@law(_with_numbers(Profile(clock=False), most=5), examples=200)
 def test_shifting_all_times_changes_nothing(example: tuple[Case, list[int]]) -> bool:
     """A constant added to all times changes no match; windows by time only move, by a multiple of EVERY.
 
@@ -64,7 +64,7 @@ def test_shifting_all_times_changes_nothing(example: tuple[Case, list[int]]) -> 
     return bool(matches) and bool(shift_us)
 
 
-@law(cases())
+@law(cases(), examples=200)
 def test_only_the_order_of_numbers_matters(case: Case) -> bool:
     """Other numbers in the same order give the same matches, with these numbers. Where none is told from a constant."""
     renumbered = [replace(event, seq=7 * event.seq + 1000) for event in case.events]
@@ -86,7 +86,8 @@ NOT_STRICT = tuple(policy for policy in Policy if policy is not Policy.STRICT)
 @law(
     _with_numbers(
         Profile(wildcard=False, count_within=False, count_window=False, policies=NOT_STRICT), most=13, count=3
-    )
+    ),
+    examples=200,
 )
 def test_events_of_other_types_change_nothing(example: tuple[Case, list[int]]) -> bool:
     """An event of a type that the query does not name changes no match.

@@ -150,6 +150,11 @@ def test_matching_in_windows(query: str, events: str, expected: str) -> None:
         ("OR(SEQ(A a, B+ b[]), C c) WITHIN 5 s WINDOW 1 h LIMIT 1 PER WINDOW SELECT FIRST", "A0 B1 C5", "0: - - 5"),
         ("OR(SEQ(A a, B+ b[]), C c) WITHIN 5 s WINDOW 1 h LIMIT 1 PER WINDOW SELECT FIRST", "A0 B1 C6", "0: 0 1 -"),
         ("OR(SEQ(A a, B+ b[]), C c) WITHIN 5 s WINDOW 1 h LIMIT 1 PER WINDOW SELECT EACH", "A0 B1 C5", "0: 0 1 -"),
+        ("OR(SEQ(A a, B b, NOT N n), C c) WITHIN 5 s WINDOW 1 h LIMIT 1 PER WINDOW SELECT CUMULATIVE", "A0 A2 B3 C6",
+         "0: - - 6"),
+        # two ways to read a match count once, and from the one that is known first
+        ("(A+ a[])+ WITHIN 1 h WINDOW 9 EVENTS LIMIT 3 PER WINDOW", "A0 A1 A2", "0: 0 | 0: 0,1 | 0: 1"),
+        ("OR(SEQ(A a, (SEQ(NOT N n, B? b))?), C c) WITHIN 5 s WINDOW 1 h LIMIT 1 PER WINDOW", "A0 C3", "0: 0 - -"),
         # STRICT knows when the run ends
         ("OR(SEQ(A a, B+ b[]), C c) WITHIN 5 s WINDOW 1 h LIMIT 1 PER WINDOW SELECT STRICT", "A0 B1 C2", "0: 0 1 -"),
     ],

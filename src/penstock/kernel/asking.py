@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from penstock.kernel.compiling import compiled
 from penstock.kernel.counters import can_go_on, copy_counters, load_counters, try_ops
 from penstock.kernel.memory import Memory
 from penstock.kernel.negation import is_decided, is_in_reach, last_before, latest_forbidding
@@ -14,7 +14,6 @@ from penstock.plan.layout import (
     CAND_HIGH,
     CAND_LOW,
     CAND_RUN,
-    CAND_STATE,
     CAND_STEP,
     CHAIN_EVENT,
     CHAIN_PASSED,
@@ -67,10 +66,10 @@ from penstock.plan.layout import (
     WAY_OP_END,
     WINDOWS,
 )
-from penstock.plan.tables import Bools, Tables
+from penstock.plan.tables import Bools, Ints, Tables
 
 
-@njit(cache=True)
+@compiled
 def unroll(t: Tables, m: Memory, node: int, n: int) -> None:
     """Write the n elements of a chain to scratch, oldest first."""
     for k in range(n - 1, -1, -1):
@@ -84,7 +83,7 @@ def unroll(t: Tables, m: Memory, node: int, n: int) -> None:
         node = m.nodes[NODE_PARENT, node]
 
 
-@njit(cache=True)
+@compiled
 def append(t: Tables, m: Memory, n: int, event: int, step: int) -> None:
     """Write the element that a transition would add, at place n; the counters are those after it."""
     variable = t.steps[step, STEP_VARIABLE]
@@ -97,7 +96,7 @@ def append(t: Tables, m: Memory, n: int, event: int, step: int) -> None:
         m.chain[CHAIN_ROUND + d, n] = m.counters[0, t.loops[variable, d]] if d < t.variables[variable, VAR_DEPTH] else 0
 
 
-@njit(cache=True)
+@compiled
 def is_free_of(t: Tables, m: Memory, n: int, negation: int, newest_only: bool, state: int, window: int) -> bool:
     """Return whether a negation that a run has passed is not violated, as far as that is decided."""
     for k in range(n - 1 if newest_only else 0, n):
@@ -109,7 +108,7 @@ def is_free_of(t: Tables, m: Memory, n: int, negation: int, newest_only: bool, s
     return True
 
 
-@njit(cache=True)
+@compiled
 def end_low(t: Tables, m: Memory, n: int, way: int, low: int, window: int) -> int:
     """Return the first window from `low` on in which a run may end in this way; NEVER if it may not.
 
@@ -136,7 +135,7 @@ def end_low(t: Tables, m: Memory, n: int, way: int, low: int, window: int) -> in
     return low
 
 
-@njit(cache=True)
+@compiled
 def takes(
     t: Tables, m: Memory,
     run: int, step: int, event: int, window: int,
@@ -168,7 +167,7 @@ def takes(
     return True
 
 
-@njit(cache=True)
+@compiled
 def takes_alone(t: Tables, m: Memory, event: int) -> bool:
     """Note which variables the event could be bound to, by its type and what names the variable alone."""
     some = False
@@ -186,47 +185,47 @@ def takes_alone(t: Tables, m: Memory, event: int) -> bool:
     return some
 
 
-@njit(cache=True)
+@compiled
+def propose(m: Memory, count: int, run: int, step: int, low: int, high: int) -> int:
+    """Note a candidate; return how many there are then."""
+    m.candidates[CAND_RUN, count], m.candidates[CAND_STEP, count] = run, step
+    m.candidates[CAND_LOW, count], m.candidates[CAND_HIGH, count] = low, high
+    return count + 1
+
+
+@compiled
 def ask_each(t: Tables, m: Memory, event: int) -> int:
     """EACH: note every way in which a run or a new one can take the event; return how many, -1 if there is no room."""
     count = 0
     room = m.candidates.shape[1]
     for s in range(len(t.states)):
-        expired = 0
-        for run in range(m.segments[SEGMENT_START, s], m.segments[SEGMENT_START, s] + m.segments[SEGMENT_SIZE, s]):
-            first = m.runs[RUN_FIRST, run]
-            if m.events[EVENT_PART, first] != m.events[EVENT_PART, event]:
+        for step in range(t.states[s, STATE_STEP], t.states[s, STATE_STEP_END]):
+            if not m.takes[t.steps[step, STEP_VARIABLE]]:
                 continue
-            low = max(m.runs[RUN_LOW, run], m.events[EVENT_LOW, event])
-            if low > m.runs[RUN_HIGH, run] or not is_in_reach(t, m, first, event):
-                expired += 1
-                continue
-            for step in range(t.states[s, STATE_STEP], t.states[s, STATE_STEP_END]):
-                if m.takes[t.steps[step, STEP_VARIABLE]] and takes(t, m, run, step, event, -1):
+            start = m.segments[SEGMENT_START, s]
+            for run in range(start, start + m.segments[SEGMENT_SIZE, s]):
+                low = window_low(t, m, run, event)
+                if low <= m.runs[RUN_HIGH, run] and takes(t, m, run, step, event, -1):
                     if count == room:
                         return -1
-                    (
-                        m.candidates[CAND_RUN, count],
-                        m.candidates[CAND_STEP, count],
-                        m.candidates[CAND_LOW, count],
-                        m.candidates[CAND_HIGH, count],
-                    ) = run, step, low, m.runs[RUN_HIGH, run]
-                    count += 1
-    for step in range(t.states[0, STATE_STEP], t.states[0, STATE_STEP_END]):
-        if m.takes[t.steps[step, STEP_VARIABLE]] and takes(t, m, -1, step, event, -1):
-            if count == room:
-                return -1
-            (
-                m.candidates[CAND_RUN, count],
-                m.candidates[CAND_STEP, count],
-                m.candidates[CAND_LOW, count],
-                m.candidates[CAND_HIGH, count],
-            ) = -1, step, m.events[EVENT_LOW, event], m.events[EVENT_HIGH, event]
-            count += 1
+                    count = propose(m, count, run, step, low, m.runs[RUN_HIGH, run])
+            if s == 0 and takes(t, m, -1, step, event, -1):
+                if count == room:
+                    return -1
+                count = propose(m, count, -1, step, m.events[EVENT_LOW, event], m.events[EVENT_HIGH, event])
     return count
 
 
-@njit(cache=True)
+@compiled
+def window_low(t: Tables, m: Memory, run: int, event: int) -> int:
+    """Return the first window in which a run could take an event; NEVER if WITHIN or its partition forbids it."""
+    first = m.runs[RUN_FIRST, run]
+    if m.events[EVENT_PART, first] != m.events[EVENT_PART, event] or not is_in_reach(t, m, first, event):
+        return NEVER
+    return max(m.runs[RUN_LOW, run], m.events[EVENT_LOW, event])
+
+
+@compiled
 def is_free(t: Tables, variable: int, taken: Bools, consumed: Bools, slot: int) -> bool:
     """Return whether CONSUME lets a run bind the event to a variable."""
     if not t.options[CONSUME]:
@@ -234,79 +233,71 @@ def is_free(t: Tables, variable: int, taken: Bools, consumed: Bools, slot: int) 
     return not taken[slot] if t.variables[variable, VAR_CONSUMING] else not consumed[slot]
 
 
-@njit(cache=True)
+@compiled
 def mark(t: Tables, variable: int, taken: Bools, consumed: Bools, slot: int) -> None:
     """Note that a run has bound the event to a variable."""
     taken[slot] = True
     consumed[slot] |= t.variables[variable, VAR_CONSUMING]
 
 
-@njit(cache=True)
+@compiled
+def by_birth(t: Tables, m: Memory, event: int) -> tuple[Ints, Ints]:
+    """Return the runs in the partition of an event, the oldest first, and their states."""
+    runs = np.empty(m.segments[SEGMENT_SIZE].sum(), np.int64)
+    states = np.empty(len(runs), np.int64)
+    count = 0
+    for s in range(len(t.states)):
+        start = m.segments[SEGMENT_START, s]
+        for run in range(start, start + m.segments[SEGMENT_SIZE, s]):
+            if m.events[EVENT_PART, m.runs[RUN_FIRST, run]] == m.events[EVENT_PART, event]:
+                runs[count], states[count] = run, s
+                count += 1
+    births = np.empty(count, np.int64)
+    for k in range(count):
+        births[k] = m.runs[RUN_BIRTH, runs[k]]
+    order = np.argsort(births)
+    return runs[:count][order], states[:count][order]
+
+
+@compiled
+def first_step(t: Tables, m: Memory, run: int, s: int, event: int, taken: Bools, consumed: Bools) -> int:
+    """Return the step by which a run takes an event: the first in its order of preference; -1 if it does not."""
+    window = m.runs[RUN_LOW, run] if t.options[PER_WINDOW] else -1
+    slot = window - m.events[EVENT_LOW, event] if t.options[PER_WINDOW] else 0
+    for step in range(t.states[s, STATE_STEP], t.states[s, STATE_STEP_END]):
+        v = t.steps[step, STEP_VARIABLE]
+        may_take = m.takes[v] and is_free(t, v, taken, consumed, slot)
+        if may_take and takes(t, m, run, step, event, window):
+            mark(t, v, taken, consumed, slot)
+            return step
+    return -1
+
+
+@compiled
 def ask_first(t: Tables, m: Memory, event: int) -> int:
     """FIRST, STRICT: note what each run does: take the event (a step), end (ENDS_*); new runs come last."""
-    count = 0
-    room = m.candidates.shape[1]
-    if (
-        m.segments[SEGMENT_SIZE].sum()
-        + (len(t.steps) + 1) * (m.events[EVENT_HIGH, event] - m.events[EVENT_LOW, event] + 1)
-        > room
-    ):
+    windows = m.events[EVENT_HIGH, event] - m.events[EVENT_LOW, event] + 1
+    if m.segments[SEGMENT_SIZE].sum() + (len(t.steps) + 1) * max(1, windows) > m.candidates.shape[1]:
         return -1
-    in_some = m.events[EVENT_LOW, event] <= m.events[EVENT_HIGH, event]
-    windows = max(1, m.events[EVENT_HIGH, event] - m.events[EVENT_LOW, event] + 1) if t.options[PER_WINDOW] else 1
-    taken = np.zeros(windows, np.bool_)
-    consumed = np.zeros(windows, np.bool_)
-    runs = 0
-    for s in range(len(t.states)):
-        for run in range(m.segments[SEGMENT_START, s], m.segments[SEGMENT_START, s] + m.segments[SEGMENT_SIZE, s]):
-            if m.events[EVENT_PART, m.runs[RUN_FIRST, run]] == m.events[EVENT_PART, event]:
-                m.candidates[CAND_RUN, runs] = run
-                m.candidates[CAND_LOW, runs] = m.runs[RUN_BIRTH, run]
-                m.candidates[CAND_STATE, runs] = s
-                runs += 1
-    by_birth = np.argsort(m.candidates[CAND_LOW, :runs])
-    asked, states = m.candidates[CAND_RUN, :runs].copy(), m.candidates[CAND_STATE, :runs].copy()
-    for place in range(runs):
-        run, s = asked[by_birth[place]], states[by_birth[place]]
-        if max(m.runs[RUN_LOW, run], m.events[EVENT_LOW, event]) > m.runs[RUN_HIGH, run] or not is_in_reach(
-            t, m, m.runs[RUN_FIRST, run], event
-        ):
-            (
-                m.candidates[CAND_RUN, count],
-                m.candidates[CAND_STEP, count],
-                m.candidates[CAND_LOW, count],
-                m.candidates[CAND_HIGH, count],
-            ) = run, ENDS_BY_TIME, m.runs[RUN_LOW, run], m.runs[RUN_HIGH, run]
-            count += 1
+    slots = max(1, windows) if t.options[PER_WINDOW] else 1
+    taken, consumed = np.zeros(slots, np.bool_), np.zeros(slots, np.bool_)
+    count = 0
+    runs, states = by_birth(t, m, event)
+    for k in range(len(runs)):
+        run = runs[k]
+        low, high = window_low(t, m, run, event), m.runs[RUN_HIGH, run]
+        if low > high:
+            count = propose(m, count, run, ENDS_BY_TIME, m.runs[RUN_LOW, run], high)
             continue
-        window = m.runs[RUN_LOW, run] if t.options[PER_WINDOW] else -1
-        slot = window - m.events[EVENT_LOW, event] if t.options[PER_WINDOW] else 0
-        chosen = -1
-        for step in range(t.states[s, STATE_STEP], t.states[s, STATE_STEP_END]):
-            v = t.steps[step, STEP_VARIABLE]
-            may_take = m.takes[v] and is_free(t, v, taken, consumed, slot)
-            if may_take and takes(t, m, run, step, event, window):
-                chosen = step
-                break
-        if chosen >= 0:
-            mark(t, t.steps[chosen, STEP_VARIABLE], taken, consumed, slot)
-        elif t.options[STRICT]:
-            chosen = ENDS_AT_GAP
-        if chosen != -1:
-            low = max(m.runs[RUN_LOW, run], m.events[EVENT_LOW, event])
-            (
-                m.candidates[CAND_RUN, count],
-                m.candidates[CAND_STEP, count],
-                m.candidates[CAND_LOW, count],
-                m.candidates[CAND_HIGH, count],
-            ) = run, chosen, low, m.runs[RUN_HIGH, run]
-            count += 1
-    if in_some:
-        count = ask_openings(t, m, event, taken, consumed, count)
-    return count
+        step = first_step(t, m, run, states[k], event, taken, consumed)
+        if step < 0 and t.options[STRICT]:
+            step = ENDS_AT_GAP
+        if step != -1:
+            count = propose(m, count, run, step, low, high)
+    return ask_openings(t, m, event, taken, consumed, count) if windows > 0 else count
 
 
-@njit(cache=True)
+@compiled
 def ask_openings(
     t: Tables, m: Memory, event: int,
     taken: Bools, consumed: Bools, count: int,
@@ -327,11 +318,5 @@ def ask_openings(
             mark(t, v, taken, consumed, slot)
             low = window if t.options[PER_WINDOW] else m.events[EVENT_LOW, event]
             high = window if t.options[PER_WINDOW] else m.events[EVENT_HIGH, event]
-            (
-                m.candidates[CAND_RUN, count],
-                m.candidates[CAND_STEP, count],
-                m.candidates[CAND_LOW, count],
-                m.candidates[CAND_HIGH, count],
-            ) = -1, step, low, high
-            count += 1
+            count = propose(m, count, -1, step, low, high)
     return count

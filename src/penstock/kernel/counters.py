@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from penstock.kernel.compiling import compiled
 from penstock.kernel.memory import Memory
 from penstock.plan.layout import (
     COUNTER_INNER,
@@ -21,14 +20,14 @@ from penstock.plan.layout import (
 from penstock.plan.tables import Tables
 
 
-@njit(cache=True)
+@compiled
 def load_counters(t: Tables, m: Memory, run: int) -> None:
     """Copy the counters of a run (-1: of a new one) to the first row."""
     for k in range(len(t.counters)):
         m.counters[0, k] = 0 if run < 0 else m.runs[RUN_COUNTER + k, run]
 
 
-@njit(cache=True)
+@compiled
 def try_ops(t: Tables, m: Memory, start: int, stop: int, row: int) -> bool:
     """Do the operations of a step or an ending on a row of counters; return False if one refuses."""
     for k in range(start, stop):
@@ -51,14 +50,14 @@ def try_ops(t: Tables, m: Memory, start: int, stop: int, row: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@compiled
 def copy_counters(t: Tables, m: Memory) -> None:
     """Copy the first row of counters to the second, to try something on it."""
     for k in range(len(t.counters)):
         m.counters[1, k] = m.counters[0, k]
 
 
-@njit(cache=True)
+@compiled
 def can_go_on(t: Tables, m: Memory, state: int) -> bool:
     """Return whether a run with the counters of the first row may take further events."""
     for k in range(t.states[state, STATE_STEP], t.states[state, STATE_STEP_END]):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from penstock.kernel.asking import append, ask_each, ask_first, end_low, takes_alone, unroll
+from penstock.kernel.compiling import compiled
 from penstock.kernel.counters import can_go_on, load_counters, try_ops
 from penstock.kernel.memory import Memory
 from penstock.kernel.negation import is_in_reach, spoiled, spoiled_until
@@ -83,7 +83,7 @@ from penstock.plan.layout import (
 from penstock.plan.tables import Ints, Tables
 
 
-@njit(cache=True)
+@compiled
 def room_for(t: Tables, m: Memory, count: int, need: Ints) -> int:
     """Return DONE if there is room for what `count` candidates can bring, or what there is too little of."""
     need[:] = 0
@@ -110,7 +110,7 @@ def room_for(t: Tables, m: Memory, count: int, need: Ints) -> int:
     return DONE
 
 
-@njit(cache=True)
+@compiled
 def add_run(t: Tables, m: Memory, state: int, first: int, node: int, n: int, low: int, high: int, birth: int) -> None:
     """Add a run with the counters of the first row."""
     run = m.segments[SEGMENT_START, state] + m.segments[SEGMENT_SIZE, state]
@@ -126,7 +126,7 @@ def add_run(t: Tables, m: Memory, state: int, first: int, node: int, n: int, low
         m.runs[RUN_COUNTER + k, run] = m.counters[0, k]
 
 
-@njit(cache=True)
+@compiled
 def note(t: Tables, m: Memory, node: int, n: int, first: int, low: int, high: int, at: int, shift: float) -> None:
     """Note a match that becomes known at an event (shifted by a part of a position), or at the end of its span (-1)."""
     k = m.sizes[SIZE_FOUND]
@@ -142,7 +142,7 @@ def note(t: Tables, m: Memory, node: int, n: int, first: int, low: int, high: in
         m.known[KNOWN_POS, k] = math.inf if at < 0 else m.events[EVENT_POS, at] + shift
 
 
-@njit(cache=True)
+@compiled
 def end(
     t: Tables, m: Memory, state: int, node: int, n: int, low: int, high: int, at: int, shift: float, now: int
 ) -> None:
@@ -168,7 +168,7 @@ def end(
         m.waiting[WAIT_WAY, k], m.waiting[WAIT_LOW, k], m.waiting[WAIT_HIGH, k] = way, from_low, to_high
 
 
-@njit(cache=True)
+@compiled
 def state_of(m: Memory, run: int) -> int:
     """Return the state of a run."""
     for s in range(m.segments.shape[1]):
@@ -177,7 +177,7 @@ def state_of(m: Memory, run: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@compiled
 def make_true(
     t: Tables, m: Memory, event: int, count: int,
 ) -> None:  # fmt: skip
@@ -217,14 +217,14 @@ def make_true(
             m.runs[RUN_NODE, run] = GONE
 
 
-@njit(cache=True)
+@compiled
 def move_run(m: Memory, source: int, target: int) -> None:
     """Copy a run to another place."""
     for k in range(m.runs.shape[0]):
         m.runs[k, target] = m.runs[k, source]
 
 
-@njit(cache=True)
+@compiled
 def sweep(t: Tables, m: Memory, now: int) -> None:
     """Drop the runs that are gone, and those of EACH that can take no more; `now` is the newest event, or -1."""
     for s in range(len(t.states)):
@@ -246,7 +246,7 @@ def sweep(t: Tables, m: Memory, now: int) -> None:
         m.segments[SEGMENT_SIZE, s] = kept - m.segments[SEGMENT_START, s]
 
 
-@njit(cache=True)
+@compiled
 def serve_waiting(t: Tables, m: Memory, event: int) -> None:
     """Let an event end or spoil the matches that wait; -1: the stream is over, and all of them are true."""
     kept = 0
@@ -269,7 +269,7 @@ def serve_waiting(t: Tables, m: Memory, event: int) -> None:
     m.sizes[SIZE_WAITING] = kept
 
 
-@njit(cache=True)
+@compiled
 def process(
     t: Tables, m: Memory, start: int, stop: int,
 ) -> tuple[int, int]:  # fmt: skip
@@ -295,7 +295,7 @@ def process(
     return DONE, stop
 
 
-@njit(cache=True)
+@compiled
 def newest_of_partition(m: Memory, event: int) -> int:
     """Return the newest event in the partition of an event."""
     newest = m.sizes[SIZE_EVENTS] - 1
@@ -304,7 +304,7 @@ def newest_of_partition(m: Memory, event: int) -> int:
     return newest
 
 
-@njit(cache=True)
+@compiled
 def finish(t: Tables, m: Memory) -> None:
     """End the stream: what only the passing of time completes is complete. There must be room for all runs."""
     if t.options[BY_RUNS]:

@@ -42,7 +42,7 @@ class Memory(NamedTuple):
     chain: Ints  # (3 + D, ·)
     counters: Ints  # (2, K) of the run at hand; the second row is for trying
     takes: Bools  # (V,) the event fits the variable, and what names the variable alone holds
-    candidates: Ints  # (5, ·)
+    candidates: Ints  # (4, ·)
     values: Floats  # (R,) of the references of the condition at hand
     stack: Floats  # (STACK,)
     # Constants of the query, and the alphabetical rank of each text.

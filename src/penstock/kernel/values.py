@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from penstock.kernel.compiling import compiled
 from penstock.kernel.memory import Memory
 from penstock.plan.layout import (
     ABS,
@@ -72,19 +72,19 @@ from penstock.plan.layout import (
 from penstock.plan.tables import Bools, Ints, Tables
 
 
-@njit(cache=True)
+@compiled
 def truth(x: bool) -> float:
     """Return a truth value as a number."""
     return 1.0 if x else 0.0
 
 
-@njit(cache=True)
+@compiled
 def is_text(x: float) -> bool:
     """Return whether a value is the code of a text."""
     return TEXT_LOW <= x < TEXT_HIGH
 
 
-@njit(cache=True)
+@compiled
 def is_less(a: float, b: float, ranks: Ints) -> bool:
     """Compare two values; texts by their rank, a text and a number never."""
     if is_text(a) or is_text(b):
@@ -94,7 +94,7 @@ def is_less(a: float, b: float, ranks: Ints) -> bool:
     return a < b
 
 
-@njit(cache=True)
+@compiled
 def arithmetic(code: int, a: float, b: float) -> float:
     """Return a result, or NaN if there is none."""
     if is_text(a) or is_text(b):
@@ -118,7 +118,7 @@ def arithmetic(code: int, a: float, b: float) -> float:
     return min(a, b) if code == MIN else max(a, b)
 
 
-@njit(cache=True)
+@compiled
 def function(code: int, a: float) -> float:
     """Return the value of a function of one number, or NaN if there is none."""
     if is_text(a) or math.isnan(a):
@@ -142,7 +142,7 @@ def function(code: int, a: float) -> float:
     return truth(a > 0) - truth(a < 0)
 
 
-@njit(cache=True)
+@compiled
 def comparison(code: int, a: float, b: float, ranks: Ints) -> float:
     """Return 1 if a comparison is true, else 0."""
     if math.isnan(a) or math.isnan(b):
@@ -160,7 +160,7 @@ def comparison(code: int, a: float, b: float, ranks: Ints) -> float:
     return truth(not is_less(b, a, ranks)) if code == LE else truth(not is_less(a, b, ranks))
 
 
-@njit(cache=True)
+@compiled
 def value(t: Tables, m: Memory, condition: int) -> float:
     """Run the program of a condition over the values of its references."""
     top = -1
@@ -190,7 +190,7 @@ def value(t: Tables, m: Memory, condition: int) -> float:
     return m.stack[0]
 
 
-@njit(cache=True)
+@compiled
 def in_round(m: Memory, element: int, of: int, depth: int) -> bool:
     """Return whether two elements are in the same round of the outer `depth` loops."""
     for d in range(depth):  # noqa: SIM110 - numba compiles no generators
@@ -199,7 +199,7 @@ def in_round(m: Memory, element: int, of: int, depth: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@compiled
 def current(t: Tables, m: Memory, n: int, variable: int, seen_from: int) -> int:
     """Return the element of a variable in the round of another element; -1 if there is none."""
     depth = t.variables[variable, VAR_DEPTH]
@@ -209,7 +209,7 @@ def current(t: Tables, m: Memory, n: int, variable: int, seen_from: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@compiled
 def element(t: Tables, m: Memory, n: int, reference: int, seen_from: int) -> int:
     """Return the element that a reference to an attribute means; -1 if it is not there."""
     variable, index = t.references[reference, REF_VARIABLE], t.references[reference, REF_INDEX]
@@ -232,7 +232,7 @@ def element(t: Tables, m: Memory, n: int, reference: int, seen_from: int) -> int
     return found if index == LAST else -1
 
 
-@njit(cache=True)
+@compiled
 def aggregate(t: Tables, m: Memory, n: int, reference: int, seen_from: int, lists: Bools) -> tuple[bool, float]:
     """Return whether an aggregate is there, and its value."""
     variable, index, column = (
@@ -272,7 +272,7 @@ def aggregate(t: Tables, m: Memory, n: int, reference: int, seen_from: int, list
     return True, total / count if kind == AVG else (least if kind == LEAST else most)
 
 
-@njit(cache=True)
+@compiled
 def resolve(t: Tables, m: Memory, n: int, condition: int, seen_from: int, lists: Bools) -> bool:
     """Put the values of a condition's references into place; return False if one is not there."""
     for k in range(t.conditions[condition, COND_REF], t.conditions[condition, COND_REF_END]):
@@ -290,7 +290,7 @@ def resolve(t: Tables, m: Memory, n: int, condition: int, seen_from: int, lists:
     return True
 
 
-@njit(cache=True)
+@compiled
 def ranges_over(t: Tables, condition: int, variable: int) -> bool:
     """Return whether a condition ranges over the rounds of a variable."""
     if t.variables[variable, VAR_DEPTH] != t.conditions[condition, COND_DEPTH]:
@@ -302,7 +302,7 @@ def ranges_over(t: Tables, condition: int, variable: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@compiled
 def holds(
     t: Tables,
     m: Memory,

@@ -36,21 +36,13 @@ def references(expression: ast.Expression) -> tuple[Reference, ...]:
     return tuple(node for node in ast.walk(expression) if isinstance(node, Reference))
 
 
-def holds(
-    conjunct: ast.Expression,
-    binding: Binding,
-    world: World,
-    *,
-    only: Rounds = (),
-    open_variables: Collection[str] = (),
-) -> bool:
+def holds(conjunct: ast.Expression, binding: Binding, world: World, *, open_variables: Collection[str] = ()) -> bool:
     """Return whether a conjunct holds, as far as it is decided.
 
     Args:
         conjunct: one of the top-level ANDs of WHERE.
         binding: whole or partial.
         world: what else it may look at.
-        only: the round of a negation: the conjunct is asked for this round alone.
         open_variables: those to which a run may still bind events. What names the last or all elements of such a
             list is not decided yet, and what is not decided does not fail.
     """
@@ -59,10 +51,9 @@ def holds(
     if any(_may_change(ref, open_variables) for ref in references(conjunct)):
         return True
     for rounds in _rounds(conjunct, binding, world):
-        if rounds[: len(only)] == only[: len(rounds)]:
-            sight = _Sight(binding, world, rounds)
-            if all(sight.is_there(ref) for ref in references(conjunct)) and sight.value(conjunct) is not True:
-                return False
+        sight = _Sight(binding, world, rounds)
+        if all(sight.is_there(ref) for ref in references(conjunct)) and sight.value(conjunct) is not True:
+            return False
     return True
 
 
@@ -71,7 +62,7 @@ def forbids(conjunct: ast.Expression, binding: Binding, world: World, candidate:
     if isinstance(conjunct, ast.Same):
         return all(_same_as_all(key, candidate, binding, world) for key in conjunct.keys)
     with_it = Binding((*binding.bound, candidate), binding.lists, binding.forbidden)
-    return holds(conjunct, with_it, world, only=candidate.rounds)
+    return holds(conjunct, with_it, world)  # in other rounds than its own it is not there: vacuous
 
 
 def is_decided(
