@@ -11,7 +11,7 @@ from tests.generators.choices import Choices
 from tests.generators.profile import Profile
 from tests.generators.scope import Scope
 
-# What users would register, and what would lie outside the stream. All of it takes and gives missing values.
+# What users would register, and what would lie outside the stream. Functions are never called with a missing value.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "half": lambda n: n // 2,
     "near": lambda one, other: abs(one - other) <= 1,
@@ -42,7 +42,7 @@ _ONE_ARGUMENT = ("abs", "floor", "ceil", "round", "sign", "sqrt", "exp", "ln")
 _CONSTANTS = (1, 2, 0, 0.5, 3, 1.5)
 _SECONDS = (2, 1, 3, 5, 0.5)
 _VALUES = ("attribute",) * 9 + ("number",) * 3 + ("aggregate",) * 4 + ("arithmetic",) * 3 + ("call",) * 7 + (
-    "previous", "previous", "minus", "remote", "duration",
+    "previous", "previous", "minus", "remote",
 )  # fmt: skip
 _CONDITIONS = ("numbers",) * 8 + ("times",) * 3 + ("texts",) * 3 + ("membership",) * 2 + ("logic",) * 3 + (
     "flag", "function", "remote set", "type", "seq",
@@ -70,7 +70,7 @@ class Expressions:
         """Return a number."""
         kind = self._choices.pick(_VALUES if depth < 2 else _VALUES[:16])
         match kind:
-            case "number" | "duration":
+            case "number":
                 return ast.Number(self._choices.pick(_CONSTANTS))
             case "aggregate" if self._may_aggregate:
                 return self._aggregate()

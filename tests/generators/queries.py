@@ -127,7 +127,7 @@ def _returns(
     others = {name: variable for name, variable in positive.items() if name not in gathered}
     columns: list[ast.Return] = []
     for number in range(1 + choices.below(2)):
-        alone = choices.pick([*gathered]) if gathered and (not others or choices.chance(50)) else None
+        alone = choices.pick(sorted(gathered)) if gathered and (not others or choices.chance(50)) else None
         scope = Scope(choices, others if alone is None else {alone: positive[alone]})
         making = Expressions(choices, profile, scope)
         expression = making.value() if choices.chance(80) else making.condition()
