@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock import reference
+    from penstock.engine.engine import Engine
+    from penstock.engine.functions import FunctionError, SlowFunctionWarning
+    from penstock.engine.matches import Matches
     from penstock.errors import PenstockError, QueryError, SchemaError
     from penstock.pattern.ast import Query
     from penstock.pattern.builder import (
@@ -42,18 +45,23 @@ if TYPE_CHECKING:
     from penstock.pattern.validate import validate
 
 __all__ = [
-    "BuilderError", "PenstockError", "Query", "QueryError", "Schema", "SchemaError", "all_of", "any_of", "average",
-    "call", "count", "duration", "event", "literal", "maximum", "minimum", "one_of", "parse", "prev", "query",
-    "reference", "remote", "render", "same", "seq", "total", "validate", "window",
+    "BuilderError", "Engine", "FunctionError", "Matches", "PenstockError", "Query", "QueryError", "Schema",
+    "SchemaError", "SlowFunctionWarning", "all_of", "any_of", "average", "call", "count", "duration", "event",
+    "literal", "maximum", "minimum", "one_of", "parse", "prev", "query", "reference", "remote", "render", "same",
+    "seq", "total", "validate", "window",
 ]  # fmt: skip
 
 # Where each name comes from. It is loaded at first use: a program pays only for what it uses.
 _ELSEWHERE = {
+    "Engine": "penstock.engine.engine",
+    "FunctionError": "penstock.engine.functions",
+    "Matches": "penstock.engine.matches",
     "PenstockError": "penstock.errors",
     "Query": "penstock.pattern.ast",
     "QueryError": "penstock.errors",
     "Schema": "penstock.pattern.schema",
     "SchemaError": "penstock.errors",
+    "SlowFunctionWarning": "penstock.engine.functions",
     "parse": "penstock.pattern.parser",
     "render": "penstock.pattern.render",
     "validate": "penstock.pattern.validate",

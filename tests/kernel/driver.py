@@ -17,7 +17,7 @@ from penstock.kernel.memory import Memory, new_memory, with_larger_segments, wit
 from penstock.pattern import ast
 from penstock.pattern.ast import Policy
 from penstock.plan import layout
-from penstock.plan.tables import plan
+from penstock.plan.planning import plan
 from penstock.plan.terms import TEXT_BASE
 from penstock.reference import Event, Match
 from penstock.reference.assignments import Known

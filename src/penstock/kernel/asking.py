@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.kernel.compiling import compiled
-from penstock.kernel.counters import can_go_on, copy_counters, load_counters, try_ops
+from penstock.kernel.compiling import compiled, part
+from penstock.kernel.counters import can_go_on, load_counters, try_ops
 from penstock.kernel.memory import Memory
 from penstock.kernel.negation import is_decided, is_in_reach, last_before, latest_forbidding
 from penstock.kernel.values import holds
@@ -40,6 +40,7 @@ from penstock.plan.layout import (
     RUN_NODE,
     SEGMENT_SIZE,
     SEGMENT_START,
+    SIZE_CHECKS,
     STATE_STEP,
     STATE_STEP_END,
     STATE_WAY,
@@ -62,14 +63,12 @@ from penstock.plan.layout import (
     WAY_ASK_END,
     WAY_DUE,
     WAY_DUE_END,
-    WAY_OP,
-    WAY_OP_END,
     WINDOWS,
 )
 from penstock.plan.tables import Bools, Ints, Tables
 
 
-@compiled
+@part
 def unroll(t: Tables, m: Memory, node: int, n: int) -> None:
     """Write the n elements of a chain to scratch, oldest first."""
     for k in range(n - 1, -1, -1):
@@ -83,7 +82,7 @@ def unroll(t: Tables, m: Memory, node: int, n: int) -> None:
         node = m.nodes[NODE_PARENT, node]
 
 
-@compiled
+@part
 def append(t: Tables, m: Memory, n: int, event: int, step: int) -> None:
     """Write the element that a transition would add, at place n; the counters are those after it."""
     variable = t.steps[step, STEP_VARIABLE]
@@ -93,10 +92,10 @@ def append(t: Tables, m: Memory, n: int, event: int, step: int) -> None:
         t.steps[step, STEP_PASSES],
     )
     for d in range(t.loops.shape[1]):
-        m.chain[CHAIN_ROUND + d, n] = m.counters[0, t.loops[variable, d]] if d < t.variables[variable, VAR_DEPTH] else 0
+        m.chain[CHAIN_ROUND + d, n] = m.counters[t.loops[variable, d]] if d < t.variables[variable, VAR_DEPTH] else 0
 
 
-@compiled
+@part
 def is_free_of(t: Tables, m: Memory, n: int, negation: int, newest_only: bool, state: int, window: int) -> bool:
     """Return whether a negation that a run has passed is not violated, as far as that is decided."""
     for k in range(n - 1 if newest_only else 0, n):
@@ -108,16 +107,13 @@ def is_free_of(t: Tables, m: Memory, n: int, negation: int, newest_only: bool, s
     return True
 
 
-@compiled
+@part
 def end_low(t: Tables, m: Memory, n: int, way: int, low: int, window: int) -> int:
     """Return the first window from `low` on in which a run may end in this way; NEVER if it may not.
 
     What only the passing of time can tell is left aside. A negation with nothing before it forbids the windows that
     hold the forbidding event; those that start after it are free.
     """
-    copy_counters(t, m)
-    if not try_ops(t, m, t.ways[way, WAY_OP], t.ways[way, WAY_OP_END], 1):
-        return NEVER
     lists = t.lists[len(t.states) + way]
     for k in range(t.ways[way, WAY_DUE], t.ways[way, WAY_DUE_END]):
         if not holds(t, m, n, t.rows[k, 0], lists, -1, 0):
@@ -135,14 +131,15 @@ def end_low(t: Tables, m: Memory, n: int, way: int, low: int, window: int) -> in
     return low
 
 
-@compiled
+@part
 def takes(
     t: Tables, m: Memory,
     run: int, step: int, event: int, window: int,
 ) -> bool:  # fmt: skip
     """Return whether a run (-1: a new one) can take an event by a transition; WITHIN and windows are asked before."""
+    m.sizes[SIZE_CHECKS] += 1
     load_counters(t, m, run)
-    if not try_ops(t, m, t.steps[step, STEP_OP], t.steps[step, STEP_OP_END], 0):
+    if not try_ops(t, m, t.steps[step, STEP_OP], t.steps[step, STEP_OP_END]):
         return False
     n = 0 if run < 0 else m.runs[RUN_LENGTH, run]
     if run >= 0:
@@ -159,7 +156,7 @@ def takes(
         newest = t.rows[k, 1] == 1
         if not is_free_of(t, m, n, t.rows[k, 0], newest, target, window):
             return False
-    if t.options[BY_RUNS] and not can_go_on(t, m, target):
+    if t.options[BY_RUNS] and not can_go_on(t, target):
         for way in range(t.states[target, STATE_WAY], t.states[target, STATE_WAY_END]):
             if end_low(t, m, n, way, 0, window) != NEVER:
                 return True
@@ -167,7 +164,7 @@ def takes(
     return True
 
 
-@compiled
+@part
 def takes_alone(t: Tables, m: Memory, event: int) -> bool:
     """Note which variables the event could be bound to, by its type and what names the variable alone."""
     some = False
@@ -185,7 +182,7 @@ def takes_alone(t: Tables, m: Memory, event: int) -> bool:
     return some
 
 
-@compiled
+@part
 def propose(m: Memory, count: int, run: int, step: int, low: int, high: int) -> int:
     """Note a candidate; return how many there are then."""
     m.candidates[CAND_RUN, count], m.candidates[CAND_STEP, count] = run, step
@@ -193,7 +190,7 @@ def propose(m: Memory, count: int, run: int, step: int, low: int, high: int) -> 
     return count + 1
 
 
-@compiled
+@part
 def ask_each(t: Tables, m: Memory, event: int) -> int:
     """EACH: note every way in which a run or a new one can take the event; return how many, -1 if there is no room."""
     count = 0
@@ -216,7 +213,7 @@ def ask_each(t: Tables, m: Memory, event: int) -> int:
     return count
 
 
-@compiled
+@part
 def window_low(t: Tables, m: Memory, run: int, event: int) -> int:
     """Return the first window in which a run could take an event; NEVER if WITHIN or its partition forbids it."""
     first = m.runs[RUN_FIRST, run]
@@ -225,7 +222,7 @@ def window_low(t: Tables, m: Memory, run: int, event: int) -> int:
     return max(m.runs[RUN_LOW, run], m.events[EVENT_LOW, event])
 
 
-@compiled
+@part
 def is_free(t: Tables, variable: int, taken: Bools, consumed: Bools, slot: int) -> bool:
     """Return whether CONSUME lets a run bind the event to a variable."""
     if not t.options[CONSUME]:
@@ -233,7 +230,7 @@ def is_free(t: Tables, variable: int, taken: Bools, consumed: Bools, slot: int) 
     return not taken[slot] if t.variables[variable, VAR_CONSUMING] else not consumed[slot]
 
 
-@compiled
+@part
 def mark(t: Tables, variable: int, taken: Bools, consumed: Bools, slot: int) -> None:
     """Note that a run has bound the event to a variable."""
     taken[slot] = True
@@ -259,7 +256,7 @@ def by_birth(t: Tables, m: Memory, event: int) -> tuple[Ints, Ints]:
     return runs[:count][order], states[:count][order]
 
 
-@compiled
+@part
 def first_step(t: Tables, m: Memory, run: int, s: int, event: int, taken: Bools, consumed: Bools) -> int:
     """Return the step by which a run takes an event: the first in its order of preference; -1 if it does not."""
     window = m.runs[RUN_LOW, run] if t.options[PER_WINDOW] else -1
@@ -297,7 +294,7 @@ def ask_first(t: Tables, m: Memory, event: int) -> int:
     return ask_openings(t, m, event, taken, consumed, count) if windows > 0 else count
 
 
-@compiled
+@part
 def ask_openings(
     t: Tables, m: Memory, event: int,
     taken: Bools, consumed: Bools, count: int,

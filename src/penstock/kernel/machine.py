@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from penstock.kernel.asking import append, ask_each, ask_first, end_low, takes_alone, unroll
-from penstock.kernel.compiling import compiled
+from penstock.kernel.compiling import compiled, entry, part
 from penstock.kernel.counters import can_go_on, load_counters, try_ops
 from penstock.kernel.memory import Memory
 from penstock.kernel.negation import is_in_reach, spoiled, spoiled_until
@@ -61,8 +61,10 @@ from penstock.plan.layout import (
     SEGMENT_SIZE,
     SEGMENT_START,
     SIZE_BIRTHS,
+    SIZE_CREATED,
     SIZE_EVENTS,
     SIZE_FOUND,
+    SIZE_MATCHES,
     SIZE_NODES,
     SIZE_WAITING,
     STATE_WAY,
@@ -83,7 +85,7 @@ from penstock.plan.layout import (
 from penstock.plan.tables import Ints, Tables
 
 
-@compiled
+@part
 def room_for(t: Tables, m: Memory, count: int, need: Ints) -> int:
     """Return DONE if there is room for what `count` candidates can bring, or what there is too little of."""
     need[:] = 0
@@ -110,11 +112,12 @@ def room_for(t: Tables, m: Memory, count: int, need: Ints) -> int:
     return DONE
 
 
-@compiled
+@part
 def add_run(t: Tables, m: Memory, state: int, first: int, node: int, n: int, low: int, high: int, birth: int) -> None:
-    """Add a run with the counters of the first row."""
+    """Add a run with the counters at hand."""
     run = m.segments[SEGMENT_START, state] + m.segments[SEGMENT_SIZE, state]
     m.segments[SEGMENT_SIZE, state] += 1
+    m.sizes[SIZE_CREATED] += 1
     m.runs[RUN_FIRST, run], m.runs[RUN_NODE, run], m.runs[RUN_LENGTH, run], m.runs[RUN_BIRTH, run] = (
         first,
         node,
@@ -123,14 +126,15 @@ def add_run(t: Tables, m: Memory, state: int, first: int, node: int, n: int, low
     )
     m.runs[RUN_LOW, run], m.runs[RUN_HIGH, run] = low, high
     for k in range(len(t.counters)):
-        m.runs[RUN_COUNTER + k, run] = m.counters[0, k]
+        m.runs[RUN_COUNTER + k, run] = m.counters[k]
 
 
-@compiled
+@part
 def note(t: Tables, m: Memory, node: int, n: int, first: int, low: int, high: int, at: int, shift: float) -> None:
     """Note a match that becomes known at an event (shifted by a part of a position), or at the end of its span (-1)."""
     k = m.sizes[SIZE_FOUND]
     m.sizes[SIZE_FOUND] += 1
+    m.sizes[SIZE_MATCHES] += 1
     m.found[FOUND_NODE, k], m.found[FOUND_LENGTH, k], m.found[FOUND_LOW, k], m.found[FOUND_HIGH, k] = node, n, low, high
     if t.options[BY_COUNT]:
         m.known[KNOWN_TS, k] = 0.0
@@ -142,7 +146,7 @@ def note(t: Tables, m: Memory, node: int, n: int, first: int, low: int, high: in
         m.known[KNOWN_POS, k] = math.inf if at < 0 else m.events[EVENT_POS, at] + shift
 
 
-@compiled
+@part
 def end(
     t: Tables, m: Memory, state: int, node: int, n: int, low: int, high: int, at: int, shift: float, now: int
 ) -> None:
@@ -168,7 +172,7 @@ def end(
         m.waiting[WAIT_WAY, k], m.waiting[WAIT_LOW, k], m.waiting[WAIT_HIGH, k] = way, from_low, to_high
 
 
-@compiled
+@part
 def state_of(m: Memory, run: int) -> int:
     """Return the state of a run."""
     for s in range(m.segments.shape[1]):
@@ -177,7 +181,7 @@ def state_of(m: Memory, run: int) -> int:
     return -1
 
 
-@compiled
+@part
 def make_true(
     t: Tables, m: Memory, event: int, count: int,
 ) -> None:  # fmt: skip
@@ -195,7 +199,7 @@ def make_true(
             end(t, m, state_of(m, run), m.runs[RUN_NODE, run], n, low, high, at, shift, event)
             m.runs[RUN_NODE, run] = GONE
             continue
-        try_ops(t, m, t.steps[step, STEP_OP], t.steps[step, STEP_OP_END], 0)
+        try_ops(t, m, t.steps[step, STEP_OP], t.steps[step, STEP_OP_END])
         append(t, m, n, event, step)
         node = m.sizes[SIZE_NODES]
         m.sizes[SIZE_NODES] += 1
@@ -207,7 +211,7 @@ def make_true(
         birth = m.sizes[SIZE_BIRTHS] if run < 0 else m.runs[RUN_BIRTH, run]
         m.sizes[SIZE_BIRTHS] += run < 0
         target = t.steps[step, STEP_TARGET]
-        goes_on = can_go_on(t, m, target)
+        goes_on = can_go_on(t, target)
         if goes_on:
             add_run(t, m, target, first, node, n + 1, m.candidates[CAND_LOW, k], m.candidates[CAND_HIGH, k], birth)
         if not (moves and goes_on):
@@ -217,14 +221,20 @@ def make_true(
             m.runs[RUN_NODE, run] = GONE
 
 
-@compiled
+@part
 def move_run(m: Memory, source: int, target: int) -> None:
     """Copy a run to another place."""
     for k in range(m.runs.shape[0]):
         m.runs[k, target] = m.runs[k, source]
 
 
-@compiled
+@entry
+def sweep_over(t: Tables, m: Memory, now: int) -> None:
+    """Drop the runs that are over, as of the newest event; those of FIRST end by themselves."""
+    sweep(t, m, now)
+
+
+@part
 def sweep(t: Tables, m: Memory, now: int) -> None:
     """Drop the runs that are gone, and those of EACH that can take no more; `now` is the newest event, or -1."""
     for s in range(len(t.states)):
@@ -246,7 +256,7 @@ def sweep(t: Tables, m: Memory, now: int) -> None:
         m.segments[SEGMENT_SIZE, s] = kept - m.segments[SEGMENT_START, s]
 
 
-@compiled
+@part
 def serve_waiting(t: Tables, m: Memory, event: int) -> None:
     """Let an event end or spoil the matches that wait; -1: the stream is over, and all of them are true."""
     kept = 0
@@ -295,7 +305,7 @@ def process(
     return DONE, stop
 
 
-@compiled
+@part
 def newest_of_partition(m: Memory, event: int) -> int:
     """Return the newest event in the partition of an event."""
     newest = m.sizes[SIZE_EVENTS] - 1

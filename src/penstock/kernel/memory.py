@@ -40,7 +40,7 @@ class Memory(NamedTuple):
     known: Floats  # (2, ·) when a match became known
     # While thinking: a chain unrolled, oldest element first; what the event may do.
     chain: Ints  # (3 + D, ·)
-    counters: Ints  # (2, K) of the run at hand; the second row is for trying
+    counters: Ints  # (K,) of the run at hand
     takes: Bools  # (V,) the event fits the variable, and what names the variable alone holds
     candidates: Ints  # (4, ·)
     values: Floats  # (R,) of the references of the condition at hand
@@ -68,7 +68,7 @@ def new_memory(tables: Tables, columns: int, constants: Floats, room: int = 256)
         np.zeros((layout.FOUND_WIDTH, room), np.int64),
         np.zeros((layout.KNOWN_WIDTH, room), np.float64),
         np.zeros((layout.CHAIN_ROUND + depth, room), np.int64),
-        np.zeros((2, counters), np.int64),
+        np.zeros(counters, np.int64),
         np.zeros(variables, np.bool_),
         np.zeros((layout.CAND_WIDTH, room), np.int64),
         np.zeros(len(tables.references), np.float64),

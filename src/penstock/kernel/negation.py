@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.kernel.compiling import compiled
+from penstock.kernel.compiling import part
 from penstock.kernel.memory import Memory
 from penstock.kernel.values import current, holds, in_round
 from penstock.plan.layout import (
@@ -39,7 +39,7 @@ from penstock.plan.layout import (
 from penstock.plan.tables import Bools, Tables
 
 
-@compiled
+@part
 def is_in_reach(t: Tables, m: Memory, first: int, event: int) -> bool:
     """Return whether WITHIN lets a run that opened with one event take another."""
     if t.options[BY_COUNT]:
@@ -47,7 +47,7 @@ def is_in_reach(t: Tables, m: Memory, first: int, event: int) -> bool:
     return bool(m.events[EVENT_TS, event] - m.events[EVENT_TS, first] <= t.options[WITHIN])
 
 
-@compiled
+@part
 def forbids(t: Tables, m: Memory, n: int, negation: int, lists: Bools) -> bool:
     """Return whether the last element of the chain, a negated event, satisfies all conditions that name it."""
     for k in range(t.negations[negation, NEG_DUE], t.negations[negation, NEG_DUE_END]):
@@ -56,7 +56,7 @@ def forbids(t: Tables, m: Memory, n: int, negation: int, lists: Bools) -> bool:
     return True
 
 
-@compiled
+@part
 def is_decided(t: Tables, m: Memory, n: int, negation: int, instance: int, state: int) -> bool:
     """Return whether what the conditions say about a negated event cannot change any more (FIRST)."""
     for k in range(t.negations[negation, NEG_DUE], t.negations[negation, NEG_DUE_END]):
@@ -70,13 +70,13 @@ def is_decided(t: Tables, m: Memory, n: int, negation: int, instance: int, state
     return True
 
 
-@compiled
+@part
 def is_fixed(t: Tables, m: Memory, n: int, reference: int, instance: int, depth: int, state: int) -> bool:
     """Return whether what a reference means to a negation before element `instance` cannot change any more."""
     variable, index = t.references[reference, REF_VARIABLE], t.references[reference, REF_INDEX]
     rounds = min(t.references[reference, REF_DEPTH], depth)
     for d in range(rounds):
-        if m.chain[CHAIN_ROUND + d, instance] != m.counters[0, t.loops[variable, d]]:
+        if m.chain[CHAIN_ROUND + d, instance] != m.counters[t.loops[variable, d]]:
             return True  # that round is over
     if not t.open[rounds * len(t.states) + state, variable]:
         return True
@@ -91,7 +91,7 @@ def is_fixed(t: Tables, m: Memory, n: int, reference: int, instance: int, depth:
     return False
 
 
-@compiled
+@part
 def last_before(t: Tables, m: Memory, n: int, negation: int, instance: int) -> int:
     """Return the last element bound before a negation whose next element is `instance`; -1 if none is."""
     for k in range(n - 1, -1, -1):
@@ -101,7 +101,7 @@ def last_before(t: Tables, m: Memory, n: int, negation: int, instance: int) -> i
     return -1
 
 
-@compiled
+@part
 def latest_forbidding(
     t: Tables,
     m: Memory,
@@ -141,7 +141,7 @@ def latest_forbidding(
     return -1
 
 
-@compiled
+@part
 def spoiled(t: Tables, m: Memory, n: int, way: int, negation: int, event: int, high: int) -> int:
     """Return the last window up to `high` that an event after a chain does not spoil, by a negation at its end."""
     if not m.fits[t.negations[negation, NEG_VARIABLE], event] or m.events[EVENT_LOW, event] > high:
@@ -157,7 +157,7 @@ def spoiled(t: Tables, m: Memory, n: int, way: int, negation: int, event: int, h
     return high
 
 
-@compiled
+@part
 def spoiled_until(t: Tables, m: Memory, n: int, way: int, negation: int, now: int, high: int) -> int:
     """Return the last window up to `high` that none of the events after a chain, until `now`, spoils."""
     last = m.events[EVENT_POS, m.chain[CHAIN_EVENT, n - 1]]

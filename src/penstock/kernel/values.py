@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from penstock.kernel.compiling import compiled
+from penstock.kernel.compiling import part
 from penstock.kernel.memory import Memory
+from penstock.kernel.stack import arithmetic, comparison, function, is_less, is_text, run_program, truth  # noqa: F401
 from penstock.plan.layout import (
-    ABS,
     ADD,
     ALL,
-    AND,
     AVG,
     BEFORE,
-    CEIL,
     CHAIN_EVENT,
     CHAIN_ROUND,
     CHAIN_VARIABLE,
@@ -28,169 +24,33 @@ from penstock.plan.layout import (
     COND_REF,
     COND_REF_END,
     COND_SAME,
-    CONST,
     COUNT,
     CURRENT,
-    DIV,
-    EQ,
-    EXP,
     FIRST,
-    FLOOR,
-    GE,
-    GT,
     LAST,
-    LE,
     LEAST,
-    LN,
-    LT,
-    MIN,
-    MOD,
-    MUL,
-    NE,
-    NEG,
-    NOT,
     NUMBER,
-    OR,
-    POW,
-    REF,
     REF_AGGREGATE,
     REF_COLUMN,
     REF_DEPTH,
     REF_INDEX,
     REF_NUMBER,
     REF_VARIABLE,
-    ROUND,
-    SIGN,
-    SQRT,
-    SUB,
     SUM,
-    TEXT_HIGH,
-    TEXT_LOW,
     UPTO,
     VAR_DEPTH,
 )
-from penstock.plan.tables import Bools, Ints, Tables
+from penstock.plan.tables import Bools, Tables
 
 
-@compiled
-def truth(x: bool) -> float:
-    """Return a truth value as a number."""
-    return 1.0 if x else 0.0
-
-
-@compiled
-def is_text(x: float) -> bool:
-    """Return whether a value is the code of a text."""
-    return TEXT_LOW <= x < TEXT_HIGH
-
-
-@compiled
-def is_less(a: float, b: float, ranks: Ints) -> bool:
-    """Compare two values; texts by their rank, a text and a number never."""
-    if is_text(a) or is_text(b):
-        if not (is_text(a) and is_text(b)):
-            return False
-        return bool(ranks[int(a - TEXT_LOW)] < ranks[int(b - TEXT_LOW)])
-    return a < b
-
-
-@compiled
-def arithmetic(code: int, a: float, b: float) -> float:
-    """Return a result, or NaN if there is none."""
-    if is_text(a) or is_text(b):
-        return math.nan
-    if code == ADD:
-        return a + b
-    if code == SUB:
-        return a - b
-    if code == MUL:
-        return a * b
-    if code == DIV:
-        return math.nan if b == 0 else a / b
-    if code == MOD:
-        return math.nan if b == 0 else a % b
-    if code == POW:
-        if math.isnan(a) or math.isnan(b) or (a == 0 and b < 0) or (a < 0 and b != math.floor(b)):
-            return math.nan
-        return a**b
-    if math.isnan(a) or math.isnan(b):
-        return math.nan
-    return min(a, b) if code == MIN else max(a, b)
-
-
-@compiled
-def function(code: int, a: float) -> float:
-    """Return the value of a function of one number, or NaN if there is none."""
-    if is_text(a) or math.isnan(a):
-        return math.nan
-    if code == NEG:
-        return 0.0 - a
-    if code == ABS:
-        return abs(a)
-    if code == SQRT:
-        return math.nan if a < 0 else math.sqrt(a)
-    if code == FLOOR:
-        return float(np.floor(a))
-    if code == CEIL:
-        return float(np.ceil(a))
-    if code == ROUND:
-        return float(np.rint(a))
-    if code == EXP:
-        return float(np.exp(a))
-    if code == LN:
-        return math.nan if a <= 0 else math.log(a)
-    return truth(a > 0) - truth(a < 0)
-
-
-@compiled
-def comparison(code: int, a: float, b: float, ranks: Ints) -> float:
-    """Return 1 if a comparison is true, else 0."""
-    if math.isnan(a) or math.isnan(b):
-        return 0.0
-    if code == EQ:
-        return truth(a == b)
-    if code == NE:
-        return truth(a != b)
-    if code == LT:
-        return truth(is_less(a, b, ranks))
-    if code == GT:
-        return truth(is_less(b, a, ranks))
-    if is_text(a) != is_text(b):
-        return 0.0
-    return truth(not is_less(b, a, ranks)) if code == LE else truth(not is_less(a, b, ranks))
-
-
-@compiled
+@part
 def value(t: Tables, m: Memory, condition: int) -> float:
     """Run the program of a condition over the values of its references."""
-    top = -1
-    for k in range(t.conditions[condition, COND_CODE], t.conditions[condition, COND_CODE_END]):
-        code, argument = t.rows[k, 0], t.rows[k, 1]
-        if code == CONST:
-            top += 1
-            m.stack[top] = m.constants[argument]
-        elif code == REF:
-            top += 1
-            m.stack[top] = m.values[argument]
-        elif code == NOT:
-            m.stack[top] = truth(m.stack[top] != 1.0)
-        elif code in (NEG, SIGN) or ABS <= code <= LN:
-            m.stack[top] = function(code, m.stack[top])
-        else:
-            top -= 1
-            a, b = m.stack[top], m.stack[top + 1]
-            if code == AND:
-                m.stack[top] = truth(a == 1.0 and b == 1.0)
-            elif code == OR:
-                m.stack[top] = truth(a == 1.0 or b == 1.0)
-            elif EQ <= code <= GE:
-                m.stack[top] = comparison(code, a, b, m.ranks)
-            else:
-                m.stack[top] = arithmetic(code, a, b)
-    return m.stack[0]
+    start, stop = t.conditions[condition, COND_CODE], t.conditions[condition, COND_CODE_END]
+    return run_program(t.rows, start, stop, m.values, m.constants, m.ranks, m.stack)
 
 
-@compiled
+@part
 def in_round(m: Memory, element: int, of: int, depth: int) -> bool:
     """Return whether two elements are in the same round of the outer `depth` loops."""
     for d in range(depth):  # noqa: SIM110 - numba compiles no generators
@@ -199,7 +59,7 @@ def in_round(m: Memory, element: int, of: int, depth: int) -> bool:
     return True
 
 
-@compiled
+@part
 def current(t: Tables, m: Memory, n: int, variable: int, seen_from: int) -> int:
     """Return the element of a variable in the round of another element; -1 if there is none."""
     depth = t.variables[variable, VAR_DEPTH]
@@ -209,7 +69,7 @@ def current(t: Tables, m: Memory, n: int, variable: int, seen_from: int) -> int:
     return -1
 
 
-@compiled
+@part
 def element(t: Tables, m: Memory, n: int, reference: int, seen_from: int) -> int:
     """Return the element that a reference to an attribute means; -1 if it is not there."""
     variable, index = t.references[reference, REF_VARIABLE], t.references[reference, REF_INDEX]
@@ -232,7 +92,7 @@ def element(t: Tables, m: Memory, n: int, reference: int, seen_from: int) -> int
     return found if index == LAST else -1
 
 
-@compiled
+@part
 def aggregate(t: Tables, m: Memory, n: int, reference: int, seen_from: int, lists: Bools) -> tuple[bool, float]:
     """Return whether an aggregate is there, and its value."""
     variable, index, column = (
@@ -272,7 +132,7 @@ def aggregate(t: Tables, m: Memory, n: int, reference: int, seen_from: int, list
     return True, total / count if kind == AVG else (least if kind == LEAST else most)
 
 
-@compiled
+@part
 def resolve(t: Tables, m: Memory, n: int, condition: int, seen_from: int, lists: Bools) -> bool:
     """Put the values of a condition's references into place; return False if one is not there."""
     for k in range(t.conditions[condition, COND_REF], t.conditions[condition, COND_REF_END]):
@@ -290,7 +150,7 @@ def resolve(t: Tables, m: Memory, n: int, condition: int, seen_from: int, lists:
     return True
 
 
-@compiled
+@part
 def ranges_over(t: Tables, condition: int, variable: int) -> bool:
     """Return whether a condition ranges over the rounds of a variable."""
     if t.variables[variable, VAR_DEPTH] != t.conditions[condition, COND_DEPTH]:
@@ -302,7 +162,7 @@ def ranges_over(t: Tables, condition: int, variable: int) -> bool:
     return False
 
 
-@compiled
+@part
 def holds(
     t: Tables,
     m: Memory,

@@ -31,11 +31,10 @@ MAX_STATES = 5_000
 
 
 class Op(IntEnum):
-    """What a transition does with a run's counters, in order; each may refuse."""
+    """What a transition does with a run's counters, in order."""
 
-    LEAVE_LOOP = 0  # refuse unless the loop has had its least rounds
-    ENTER_LOOP = 1  # start a round: refuse if it has had its most; forget what is inside it
-    TAKE_MEMBER = 2  # refuse if the bag has the member
+    ENTER_LOOP = 0  # start a round; forget what is inside it
+    TAKE_MEMBER = 1  # refuse if the bag has the member
 
 
 @dataclass(frozen=True)
@@ -194,7 +193,7 @@ class _Construction:
                 if number == info.high:
                     return
                 entering = Way((Do(Op.ENTER_LOOP, loop),), lists=info.variables)
-                later = Loop(loop, 0 if info.high < 0 else number + 1)
+                later = Loop(loop, min(number + 1, info.low) if info.high < 0 else number + 1)
                 for step in self.steps(info.part):
                     yield _Step(step.variable, InOrder((step.rest, later)), entering + step.way)
 
@@ -214,8 +213,9 @@ class _Construction:
                 return _unique([way for some in chosen for way in self.endings(SideBySide(some))])
             case Bag(left=left):
                 return [] if left else [Way()]
-            case Loop(loop=loop):
-                return [Way((Do(Op.LEAVE_LOOP, loop),), lists=self.numbered.loops[loop].variables)]
+            case Loop(loop=loop, number=number):
+                info = self.numbered.loops[loop]
+                return [Way(lists=info.variables)] if number >= info.low else []
 
     def still_open(self, part: Part, rounds: int = 0) -> set[int]:
         """Return the variables that may still be bound while the outer `rounds` loops stay in their round."""

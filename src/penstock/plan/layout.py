@@ -12,9 +12,9 @@ STEP_ASK, STEP_ASK_END, STEP_WIDTH = range(7, 10)
 # columns of Tables.states
 STATE_STEP, STATE_STEP_END, STATE_WAY, STATE_WAY_END, STATE_WIDTH = range(5)
 # columns of Tables.ways
-WAY_OP, WAY_OP_END, WAY_DUE, WAY_DUE_END, WAY_ASK, WAY_ASK_END, WAY_TRAILING, WAY_TRAILING_END, WAY_WIDTH = range(9)
+WAY_DUE, WAY_DUE_END, WAY_ASK, WAY_ASK_END, WAY_TRAILING, WAY_TRAILING_END, WAY_WIDTH = range(7)
 # columns of Tables.counters: loops, then bags, whose counter is a bit per member
-COUNTER_LOW, COUNTER_LIMIT, COUNTER_INNER, COUNTER_INNER_END, COUNTER_WIDTH = range(5)
+COUNTER_INNER, COUNTER_INNER_END, COUNTER_WIDTH = range(3)
 # columns of Tables.conditions
 COND_CODE, COND_CODE_END, COND_REF, COND_REF_END, COND_DEPTH, COND_SAME, COND_WIDTH = range(7)
 # columns of Tables.references
@@ -42,14 +42,18 @@ KNOWN_TS, KNOWN_POS, KNOWN_WIDTH = range(3)
 # rows of Memory.candidates
 CAND_RUN, CAND_STEP, CAND_LOW, CAND_HIGH, CAND_WIDTH = range(5)
 # places in Memory.sizes
-SIZE_EVENTS, SIZE_NODES, SIZE_WAITING, SIZE_FOUND, SIZE_BIRTHS, SIZES = range(6)
+SIZE_EVENTS, SIZE_NODES, SIZE_WAITING, SIZE_FOUND, SIZE_BIRTHS, SIZE_CHECKS, SIZE_CREATED, SIZE_MATCHES, SIZES = range(
+    9
+)
 
 # plan.automaton.Op, plan.terms.Code and plan.terms.Index as plain numbers, which numba compiles faster
-LEAVE_LOOP, ENTER_LOOP, TAKE_MEMBER = range(3)
+ENTER_LOOP, TAKE_MEMBER = range(2)
 CONST, REF, NEG, ADD, SUB, MUL, DIV, MOD, EQ, NE, LT, LE, GT, GE, AND, OR, NOT = range(17)
-ABS, SQRT, FLOOR, CEIL, ROUND, EXP, LN, POW, SIGN, MIN, MAX = range(17, 28)
+ABS, SQRT, FLOOR, CEIL, ROUND, EXP, LN, POW, SIGN, MIN, MAX, CALL = range(17, 29)
 CURRENT, BEFORE, FIRST, LAST, NUMBER, ALL, UPTO_BEFORE, UPTO = range(8)
 COUNT, SUM, AVG, LEAST, MOST = range(5)
+# of a call: places behind its first constant
+CALL_ARITY, CALL_COMPILED, CALL_PYTHON = range(3)
 TEXT_LOW, TEXT_HIGH = 2.0**52, 2.0**52 + 2.0**40
 
 # what `process` may say
@@ -60,3 +64,43 @@ ENDS_BY_TIME, ENDS_AT_GAP = -2, -3
 GONE = -1
 # in place of a window: in none
 NEVER = 2**62
+
+# --- plain queries (penstock.plan.plain, penstock.kernel.plain) ---------------------------------------------------
+
+# columns of PlainTables.steps
+PLAIN_SOURCE, PLAIN_TARGET, PLAIN_VARIABLE, PLAIN_CONSUMING, PLAIN_MASK, PLAIN_BIT = range(6)
+PLAIN_CONJUNCT, PLAIN_CONJUNCT_END, PLAIN_SETTER, PLAIN_SETTER_END, PLAIN_KEY, PLAIN_STEP_WIDTH = range(6, 12)
+# columns of PlainTables.states
+PLAIN_STEP, PLAIN_STEP_END, PLAIN_ENDS, PLAIN_INDEX, PLAIN_STATE_WIDTH = range(5)
+# columns of PlainTables.conjuncts; a slot of -1: no interval
+CONJ_SLOT, CONJ_OP, CONJ_COLUMN, CONJ_CODE, CONJ_CODE_END = range(5)
+CONJ_WHOLE, CONJ_WHOLE_END, CONJ_LOAD, CONJ_LOAD_END, CONJ_WIDTH = range(5, 10)
+# columns of PlainTables.setters
+SET_SLOT, SET_KIND, SET_FROM, SET_COLUMN, SET_CODE, SET_CODE_END, SET_LOAD, SET_LOAD_END, SET_WIDTH = range(9)
+# kinds of setters
+SET_COPY, SET_READ, SET_COUNT, SET_SUM, SET_LEAST, SET_MOST, SET_AVG, SET_RUN = range(8)
+# places in PlainTables.options; slots are -1 where a query has no need of them
+PLAIN_BY_COUNT, PLAIN_MOVES, PLAIN_CONSUMES, PLAIN_WITHIN, PLAIN_LOW, PLAIN_HIGH, PLAIN_PART = range(7)
+PLAIN_LAST, PLAIN_BIRTH, PLAIN_STATES, PLAIN_MAX_RUNS, PLAIN_OPTIONS = range(7, 12)
+# the register of every run: the time, or position, of its first event
+REACH = 0
+
+# rows of PlainMemory.runs and .nodes
+HELD_FIRST, HELD_NODE, HELD_NEXT, HELD_SEEN, HELD_WIDTH = range(5)
+LINK_EVENT, LINK_VARIABLE, LINK_PARENT, LINK_WIDTH = range(4)
+# rows of PlainMemory.segments, behind START, SIZE and ROOM
+SEGMENT_SWEEP, SEGMENT_DEAD, SEGMENT_NEED, PLAIN_SEGMENT_WIDTH = range(3, 7)
+# rows of PlainMemory.found: the last element, and the node before it
+MATCH_NODE, MATCH_EVENT, MATCH_VARIABLE, MATCH_LOW, MATCH_HIGH, MATCH_WIDTH = range(6)
+# rows of PlainMemory.candidates and .groups
+PICK_RUN, PICK_LOW, PICK_HIGH, PICK_STEP, PICK_ORDER, PICK_WIDTH = range(6)
+GROUP_KIND, GROUP_STEP, GROUP_FROM, GROUP_TO, GROUP_WIDTH = range(5)
+# kinds of groups: a run takes the event (and leaves its state), is copied, shrinks to some windows, leaves
+TAKE, COPY_RUN, SHRINK, LEAVE = range(4)
+# rows of PlainMemory.newest
+NEWEST_POS, NEWEST_LOW, NEWEST_WIDTH = range(3)
+# places in PlainMemory.sizes
+HAS_EVENTS, HAS_NODES, HAS_FOUND, HAS_BIRTHS, HAS_GROUPS, HAS_STAMP = range(6)
+HAS_CHECKS, HAS_CREATED, HAS_MATCHES, HAS_SIZES = range(6, 10)
+# what `process` may say besides DONE, MORE_CANDIDATES, MORE_RUNS, MORE_NODES, MORE_FOUND
+TOO_MANY_RUNS = 7

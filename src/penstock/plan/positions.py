@@ -65,7 +65,7 @@ class Bag:
 
 @dataclass(frozen=True)
 class Loop:
-    """A repetition, by its number, and how many rounds it has had; without an upper bound, only the run counts them."""
+    """A repetition, by its number, and how many rounds it has had; without an upper bound, up to the least."""
 
     loop: int
     number: int = 0
@@ -100,23 +100,21 @@ class LoopInfo:
 
 @dataclass(frozen=True)
 class BagInfo:
-    """The members of a bag, by the numbers of their variables, and how many of them are needed."""
+    """The members of a bag, by the numbers of their variables."""
 
-    count: int
     members: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class NegationInfo:
-    """A negation: its variable, and what the sequences around it put before and after it.
+    """A negation: its variable, and what the sequences around it put before it.
 
-    `before` and `after` are pairs (variable, how many loops the two share).
+    `before` are pairs (variable, how many loops the two share).
     """
 
     variable: int
     loops: tuple[int, ...]
     before: tuple[tuple[int, int], ...]
-    after: tuple[tuple[int, int], ...]
 
 
 @dataclass
@@ -139,7 +137,7 @@ def number(pattern: ast.Pattern) -> Numbered:
     numbered = Numbered()
     builder = _Numbering(numbered)
     numbered.root = builder.part(pattern, ())
-    builder.add_neighbours(numbered.root, (), (), 0)
+    builder.add_earlier(numbered.root, (), 0)
     return numbered
 
 
@@ -157,7 +155,7 @@ class _Numbering:
                 return Leaf(self.variable(pattern, loops, is_negated=False))
             case ast.Negation(event=event):
                 variable = self.variable(event, loops, is_negated=True)
-                self.numbered.negations.append(NegationInfo(variable, loops, (), ()))
+                self.numbered.negations.append(NegationInfo(variable, loops, ()))
                 return Never(len(self.numbered.negations) - 1)
             case ast.Sequence(parts=parts):
                 return InOrder(tuple(self.part(each, loops) for each in parts))
@@ -178,7 +176,7 @@ class _Numbering:
         numbered = tuple(self.part(each, loops) for each in parts)
         members = tuple(each.variable for each in numbered if isinstance(each, Leaf))
         if len(members) == len(parts) <= 62:
-            self.numbered.bags.append(BagInfo(count, members))
+            self.numbered.bags.append(BagInfo(members))
             return Bag(len(self.numbered.bags) - 1, count)
         return SideBySide(numbered) if kind is SideBySide else Members(count, numbered)
 
@@ -198,24 +196,21 @@ class _Numbering:
         )
         return Loop(mine)
 
-    def add_neighbours(
-        self, part: Part, before: tuple[tuple[int, int], ...], after: tuple[tuple[int, int], ...], depth: int
-    ) -> None:
-        """Tell each negation below a part what comes before and after it in the sequences around it."""
+    def add_earlier(self, part: Part, before: tuple[tuple[int, int], ...], depth: int) -> None:
+        """Tell each negation below a part what comes before it in the sequences around it."""
         match part:
             case Never(negation=n):
                 info = self.numbered.negations[n]
-                self.numbered.negations[n] = NegationInfo(info.variable, info.loops, before, after)
+                self.numbered.negations[n] = NegationInfo(info.variable, info.loops, before)
             case InOrder(parts=parts):
                 for place, each in enumerate(parts):
                     earlier = tuple((v, depth) for other in parts[:place] for v in self.bindable(other))
-                    later = tuple((v, depth) for other in parts[place + 1 :] for v in self.bindable(other))
-                    self.add_neighbours(each, before + earlier, after + later, depth)
+                    self.add_earlier(each, before + earlier, depth)
             case SideBySide(parts=parts) | OneOf(parts=parts) | Members(parts=parts):
                 for each in parts:
-                    self.add_neighbours(each, before, after, depth)
+                    self.add_earlier(each, before, depth)
             case Loop(loop=loop):
-                self.add_neighbours(self.numbered.loops[loop].part, before, after, depth + 1)
+                self.add_earlier(self.numbered.loops[loop].part, before, depth + 1)
 
     def bindable(self, part: Part) -> list[int]:
         match part:

@@ -2,19 +2,29 @@
 
 Every value is a float64: missing is NaN, a truth value is 0 or 1, a text is the code of the text (see `TEXT_BASE`).
 A *reference* is something of the match that a condition names: an attribute of an element, or an aggregate of a list.
+
+A call of a user function or of a remote source is an operation too. But where all that it is given comes from one event
+(`f(a.x, a.y)`, `SAME[f(x)]`), its value is a *derived* column, worked out when the event comes in: to what asks runs it
+is an attribute like others, which can be kept, compared as an interval and found by an index.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import TypeVar
+from enum import Enum, IntEnum
+from typing import TypeAlias, TypeVar
 
 from penstock.errors import PenstockError
 from penstock.pattern import ast
+from penstock.pattern.render import render_expression
+from penstock.plan.callees import Address, Callee, bare, called, element_of
+from penstock.plan.layout import CALL_COMPILED
 from penstock.plan.positions import Numbered
 
 _T = TypeVar("_T")
+Constant: TypeAlias = float | str | Address
+Program: TypeAlias = tuple[tuple[int, int], ...]  # (operation, argument), for the stack machine
 
 # Texts are numbered from here on, so that no text equals a number: 2**52, where floats are still exact.
 TEXT_BASE = 4_503_599_627_370_496.0
@@ -55,6 +65,7 @@ class Code(IntEnum):
     SIGN = 25
     MIN = 26
     MAX = 27
+    CALL = 28  # its argument: where constants have the number of its arguments and its addresses
 
 
 class Index(IntEnum):
@@ -72,7 +83,7 @@ class Index(IntEnum):
 
 AGGREGATES = {"": -1, "COUNT": 0, "SUM": 1, "AVG": 2, "MIN": 3, "MAX": 4}
 _ARITHMETIC = {"+": Code.ADD, "-": Code.SUB, "*": Code.MUL, "/": Code.DIV, "%": Code.MOD}
-_COMPARISON = {"=": Code.EQ, "<>": Code.NE, "<": Code.LT, "<=": Code.LE, ">": Code.GT, ">=": Code.GE}
+COMPARISONS = {"=": Code.EQ, "<>": Code.NE, "<": Code.LT, "<=": Code.LE, ">": Code.GT, ">=": Code.GE}
 _UNARY = {
     "abs": Code.ABS, "sqrt": Code.SQRT, "floor": Code.FLOOR, "ceil": Code.CEIL, "round": Code.ROUND,
     "exp": Code.EXP, "ln": Code.LN, "sign": Code.SIGN,
@@ -83,10 +94,30 @@ _INDEX = {None: Index.CURRENT, "i": Index.CURRENT, "i-1": Index.BEFORE, "first":
 
 @dataclass(frozen=True)
 class Column:
-    """A column of event values that conditions read: an attribute, or its value at the previous event of the type."""
+    """A column of event values that conditions read: an attribute, or its value at the previous event of the type.
+
+    With a node it is derived: what this expression is worth for an event.
+    """
 
     name: str
     is_previous: bool = False
+    node: ast.Expression | None = None
+
+
+@dataclass(frozen=True)
+class Derived:
+    """How a derived column is worked out: a program whose references are columns; for events of which variables."""
+
+    program: Program
+    variables: set[int]
+
+
+class Calls(Enum):
+    """What becomes of calls of user functions and of remote sources."""
+
+    REFUSED = 0
+    CALLED = 1  # an operation each
+    DERIVED = 2  # a derived column, where one event has all arguments
 
 
 @dataclass(frozen=True)
@@ -104,11 +135,12 @@ class Reference:
 class Condition:
     """A conjunct: its program, what it names, the depth of its rounds; for SAME, `same` is its column."""
 
-    program: tuple[tuple[int, int], ...]
+    program: Program
     references: tuple[int, ...]
     variables: frozenset[int]
     depth: int = 0
     same: int = -1
+    node: ast.Expression | None = None
 
 
 @dataclass
@@ -116,29 +148,65 @@ class Terms:
     """The conditions of a query, and the columns, constants and references that they share."""
 
     numbered: Numbered
+    calls: Calls = Calls.REFUSED
     columns: list[Column] = field(default_factory=list)
-    constants: list[float | str] = field(default_factory=list)
+    constants: list[Constant] = field(default_factory=list)
     references: list[Reference] = field(default_factory=list)
     conditions: list[Condition] = field(default_factory=list)
+    derived: dict[int, Derived] = field(default_factory=dict)  # by column
 
     def add(self, conjunct: ast.Expression) -> None:
         """Compile a conjunct; SAME gives one condition per key."""
         if isinstance(conjunct, ast.Same):
             for key in conjunct.keys:
-                if key.function is not None:
-                    raise NotYetError(f"SAME[{key.function}(…)] cannot be run yet: user functions are not supported")
-                self.conditions.append(Condition((), (), frozenset(), same=self.column(key.attribute)))
+                self.conditions.append(Condition((), (), frozenset(), same=self.key_column(key)))
             return
-        compiler = _Compiler(self)
-        compiler.value(conjunct)
-        used = tuple(dict.fromkeys(a for code, a in compiler.program if code == Code.REF))
+        program, used = self.program(conjunct)
         named = frozenset(self.references[r].variable for r in used)
         depth = max((self.depth_of(r) for r in used), default=0)
-        self.conditions.append(Condition(tuple(compiler.program), used, named, depth))
+        self.conditions.append(Condition(program, used, named, depth, node=conjunct))
+
+    def program(self, node: ast.Expression) -> tuple[Program, tuple[int, ...]]:
+        """Compile an expression; return its program and the references that it reads."""
+        compiler = _Compiler(self)
+        compiler.value(node)
+        return tuple(compiler.program), tuple(dict.fromkeys(a for code, a in compiler.program if code == Code.REF))
+
+    def reading(self, variable: int, column: int) -> tuple[Program, int]:
+        """Return the program that reads a column of the event bound to a variable, and its reference."""
+        reference = _number_in(self.references, Reference(variable, Index.CURRENT, 0, column))
+        return ((int(Code.REF), reference),), reference
 
     def column(self, name: str, *, is_previous: bool = False) -> int:
         """Return the number of a column, adding it if it is new."""
         return _number_in(self.columns, Column(name, is_previous))
+
+    def key_column(self, key: ast.SameKey) -> int:
+        """Return the column of a key of SAME."""
+        if key.function is None:
+            return self.column(key.attribute)
+        node = ast.Call(key.function, (ast.Attribute("_", key.attribute),))
+        return self.derived_column(node, range(len(self.numbered.variables)))
+
+    def derived_column(self, node: ast.Expression, variables: Iterable[int]) -> int:
+        """Return the column that has what an expression is worth for an event, for the events of some variables."""
+        if self.calls is Calls.REFUSED:
+            raise NotYetError(f"{render_expression(node)} cannot be run yet: there are no user functions here")
+        node = bare(node)
+        number = _number_in(self.columns, Column(render_expression(node), node=node))
+        if number not in self.derived:
+            compiler = _EventCompiler(self)
+            compiler.value(node)
+            self.derived[number] = Derived(tuple(compiler.program), set())
+        self.derived[number].variables.update(variables)
+        return number
+
+    def callee(self, callee: Callee) -> int:
+        """Return where the constants of a call start (`penstock.plan.callees`), adding them if they are new."""
+        address = Address(callee, is_compiled=True)
+        if address not in self.constants:
+            self.constants += [float(len(callee.arguments)), address, Address(callee, is_compiled=False)]
+        return self.constants.index(address) - CALL_COMPILED
 
     def constant(self, value: float | str) -> int:
         """Return the number of a constant, adding it if it is new."""
@@ -147,6 +215,11 @@ class Terms:
                 return number
         self.constants.append(value)
         return len(self.constants) - 1
+
+    @property
+    def is_calling(self) -> bool:
+        """Whether conditions call something that is no derived column."""
+        return any(code == Code.CALL for condition in self.conditions for code, _ in condition.program)
 
     def depth_of(self, reference: int) -> int:
         """Return the depth of the rounds that a reference ranges over, 0 if it does not."""
@@ -157,6 +230,8 @@ class Terms:
 
 @dataclass
 class _Compiler:
+    """Compiles an expression of a match."""
+
     terms: Terms
     program: list[tuple[int, int]] = field(default_factory=list)
 
@@ -167,6 +242,10 @@ class _Compiler:
         self.emit(Code.REF, _number_in(self.terms.references, reference))
 
     def value(self, node: ast.Expression) -> None:
+        callee = called(node)
+        if callee is not None:
+            self.called(node, *callee)
+            return
         match node:
             case ast.Number(value=value):
                 self.emit(Code.CONST, self.terms.constant(float(value)))
@@ -188,7 +267,7 @@ class _Compiler:
             case ast.Arithmetic(operator=operator, left=left, right=right):
                 self.both(left, right, _ARITHMETIC[operator])
             case ast.Comparison(operator=comparator, left=left, right=right):
-                self.both(left, right, _COMPARISON[comparator])
+                self.both(left, right, COMPARISONS[comparator])
             case ast.Not(item=item):
                 self.value(item)
                 self.emit(Code.NOT)
@@ -215,12 +294,30 @@ class _Compiler:
             self.emit(code)
 
     def attribute(self, node: ast.Attribute, is_previous: bool) -> None:
+        self.element(node, self.terms.column(node.name, is_previous=is_previous))
+
+    def element(self, node: ast.Attribute, column: int) -> None:
+        """Read a column of the element that an attribute is of."""
         variable = self.terms.numbered.number_of(node.variable)
-        column = self.terms.column(node.name, is_previous=is_previous)
         if isinstance(node.index, int):
             self.reference(Reference(variable, Index.NUMBER, node.index, column))
         else:
             self.reference(Reference(variable, _INDEX[node.index], 0, column))
+
+    def called(self, node: ast.Expression, callee: Callee, arguments: tuple[ast.Expression, ...]) -> None:
+        if self.terms.calls is Calls.REFUSED:
+            raise NotYetError(f"{render_expression(node)} cannot be run yet: there are no user functions here")
+        element = element_of(node) if self.terms.calls is Calls.DERIVED else None
+        if element is not None:
+            variable = self.terms.numbered.number_of(element.variable)
+            self.element(element, self.terms.derived_column(node, (variable,)))
+        else:
+            self.call_with(callee, arguments)
+
+    def call_with(self, callee: Callee, arguments: tuple[ast.Expression, ...]) -> None:
+        for argument in arguments:
+            self.value(argument)
+        self.emit(Code.CALL, self.terms.callee(callee))
 
     def aggregate(self, node: ast.Aggregate) -> None:
         index = {"": Index.ALL, "i-1": Index.UPTO_BEFORE, "i": Index.UPTO}[node.upto]
@@ -229,8 +326,7 @@ class _Compiler:
         self.reference(Reference(variable, index, 0, column, AGGREGATES[node.function]))
 
     def membership(self, node: ast.Membership) -> None:
-        if isinstance(node.members, ast.Remote):
-            raise NotYetError("REMOTE cannot be run yet")
+        assert not isinstance(node.members, ast.Remote), "that is a call"
         for place, member in enumerate(node.members):
             self.both(node.item, member, Code.EQ)
             if place:
@@ -249,10 +345,8 @@ class _Compiler:
             self.folded(node.arguments, _FOLDED[name])
         elif name == "pow":
             self.both(node.arguments[0], node.arguments[1], Code.POW)
-        elif name == "dist":
-            self.dist(node.arguments)
         else:
-            raise NotYetError(f"{node.function} cannot be run yet: user functions are not supported")
+            self.dist(node.arguments)
 
     def dist(self, arguments: tuple[ast.Expression, ...]) -> None:
         half = len(arguments) // 2
@@ -263,6 +357,16 @@ class _Compiler:
             if place:
                 self.emit(Code.ADD)
         self.emit(Code.SQRT)
+
+
+class _EventCompiler(_Compiler):
+    """Compiles an expression of one event: references are columns."""
+
+    def element(self, node: ast.Attribute, column: int) -> None:
+        self.emit(Code.REF, column)
+
+    def called(self, node: ast.Expression, callee: Callee, arguments: tuple[ast.Expression, ...]) -> None:
+        self.call_with(callee, arguments)
 
 
 def _number_in(items: list[_T], item: _T) -> int:

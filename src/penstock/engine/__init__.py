@@ -1,0 +1,1 @@
+"""Queries in one process: what `penstock.Engine` is made of."""

@@ -1,0 +1,206 @@
+"""The engine: queries in one process. Batches of events in, matches out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from penstock.engine.batches import SEQ, TIME, TYPE, Reader
+from penstock.engine.detector import Detector, Mode
+from penstock.engine.functions import Functions, check_registered
+from penstock.engine.intake import attributes
+from penstock.engine.matcher import TooManyRunsError
+from penstock.engine.matches import Matches
+from penstock.engine.snapshots import SnapshotError, pack, unpack
+from penstock.errors import PenstockError
+from penstock.pattern import ast
+from penstock.pattern.parser import parse
+from penstock.pattern.render import render
+from penstock.pattern.validate import validate
+from penstock.plan.planning import plan as planned
+from penstock.plan.terms import Calls
+
+MAX_RUNS = 20_000_000
+
+
+class EngineError(PenstockError):
+    """An engine that is used in a way it cannot be."""
+
+
+class Engine:
+    """Finds the matches of one or more queries in batches of events.
+
+    Args:
+        queries: a query, or several, each perhaps with its weight: `[query, (other, 2.5)]`. Weights say how much a
+            match of a query counts when load is shed; they change nothing else.
+        type: the name of the column with the type of an event.
+        time: that of its time: whole microseconds, or timestamps.
+        seq: that of its number, which matches refer to. Without such a column, events are numbered as they come.
+        max_runs: how many runs a query may have; beyond, `process` raises `TooManyRunsError`.
+        plan: how matches are found. "automaton" keeps runs; "tree" joins buffers of events, where a query can be run so;
+            "auto" chooses by the rates and values of the first thousand events, and again now and then.
+        functions: the user functions that queries call, by name. Values in and out are numbers, truth values and texts;
+            None is missing. The engine calls them when it suits it, so a function must depend on its arguments only.
+            Numba compiles them if it can; else Python is called, and a `SlowFunctionWarning` says what that costs.
+        remotes: the sources that queries look up with REMOTE, by name: dicts, or anything else with `get(key)`.
+
+    Raises:
+        FunctionError: a query names a function or a source that is not given.
+
+    Examples:
+        >>> import penstock as pk
+        >>> engine = pk.Engine(pk.parse("PATTERN SEQ(A a, B b) WHERE a.v < b.v WITHIN 1 min"))
+        >>> matches = engine.process({"type": ["A", "B", "B"], "ts": [1, 2, 3], "v": [3, 2, 5]})
+        >>> matches += engine.flush()
+        >>> matches
+        1 match
+          a 0; b 2
+    """
+
+    def __init__(
+        self,
+        queries: ast.Query | Iterable[ast.Query | tuple[ast.Query, float]],
+        *,
+        type: str = TYPE,  # noqa: A002 - what users call it
+        time: str = TIME,
+        seq: str = SEQ,
+        max_runs: int = MAX_RUNS,
+        plan: Mode = "auto",
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        remotes: Mapping[str, Any] | None = None,
+    ) -> None:
+        pairs = _weighted(queries)
+        self.queries: Sequence[ast.Query] = [query for query, _ in pairs]
+        self.weights: Sequence[float] = [weight for _, weight in pairs]
+        self._max_runs, self._mode, self._is_over = max_runs, plan, False
+        self._failure = ""  # why it takes no more batches
+        for query in self.queries:
+            validate(query, strict=False)
+        check_registered(self.queries, functions or {}, remotes or {})
+        plans = [planned(query, Calls.DERIVED) for query in self.queries]
+        self._reader = Reader((name for each in plans for name in attributes(each)), type=type, time=time, seq=seq)
+        self._functions = Functions(functions or {}, remotes or {}, self._reader.texts)
+        self._detectors = [Detector(each, self._reader, self._functions, max_runs, plan) for each in plans]
+
+    def process(self, batch: Any) -> Matches:
+        """Return the matches that a batch completes.
+
+        Args:
+            batch: events sorted by (time, seq), after those of earlier batches, of any number: a pyarrow Table or
+                RecordBatch, a pandas or polars DataFrame, anything with `__arrow_c_stream__`, or a dict of lists or
+                arrays. Only the columns that the queries name are read.
+
+        Raises:
+            BatchError: the batch cannot be used; nothing has changed.
+            TooManyRunsError: a query has more than `max_runs` runs; the engine takes no more batches.
+            FunctionError: a user function or a remote source failed; the engine takes no more batches.
+        """
+        self._check_usable()
+        events = self._reader.read(batch)
+        return self._matches(lambda detector: detector.process(events))
+
+    def flush(self) -> Matches:
+        """End the stream: return the matches that only the passing of time completes. No batch may follow."""
+        self._check_usable()
+        self._is_over = True
+        return self._matches(lambda detector: detector.flush())
+
+    def _matches(self, step: Callable[[Detector], Matches]) -> Matches:
+        """Return the matches of a step of all queries."""
+        matches = Matches()
+        try:
+            for detector in self._detectors:
+                matches += step(detector)
+                self._functions.check()
+        except BaseException as error:
+            had = "had too many runs" if isinstance(error, TooManyRunsError) else f"failed ({type(error).__name__})"
+            self._failure = f"the engine {had} in an earlier batch"
+            raise
+        self._functions.warn(stacklevel=3)
+        return matches
+
+    def _check_usable(self) -> None:
+        if self._failure:
+            raise EngineError(f"{self._failure}\n  fix: restore it from a snapshot")
+        if self._is_over:
+            raise EngineError("the stream is over: flush() was called\n  fix: make a new Engine for a new stream")
+
+    # --- looking inside ---------------------------------------------------------------------------------------
+
+    def runs(self) -> Matches:
+        """Return the open runs, in the form of matches: what is bound so far, by window."""
+        return sum((detector.runs() for detector in self._detectors), Matches())
+
+    @property
+    def work(self) -> dict[str, int]:
+        """What has been done: events, run checks, runs created, matches found; open runs; events without a key."""
+        total = {"checks": 0, "runs_created": 0, "matches": 0, "runs": 0}
+        for detector in self._detectors:
+            for name, count in detector.matcher.work.items():
+                total[name] += count
+        events = sum(detector.intake.count for detector in self._detectors)
+        return {"events": events, **total, "without_key": sum(detector.without_key for detector in self._detectors)}
+
+    # --- snapshots --------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return all that the engine knows; `restore` goes on from there."""
+        self._check_usable()
+        return pack(
+            {
+                "queries": [render(query) for query in self.queries],
+                "weights": list(self.weights),
+                "max_runs": self._max_runs,
+                "plan": self._mode,
+                "has_texts": int(self._functions.has_texts),
+                "reader": self._reader.state(),
+                "detectors": {str(k): detector.state() for k, detector in enumerate(self._detectors)},
+            }
+        )
+
+    @classmethod
+    def restore(
+        cls,
+        blob: bytes,
+        *,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        remotes: Mapping[str, Any] | None = None,
+    ) -> Engine:
+        """Return an engine that goes on where a snapshot was taken.
+
+        Args:
+            blob: from `snapshot`.
+            functions: those that the queries call: functions are not part of a snapshot.
+            remotes: the remote sources, likewise.
+
+        Raises:
+            FunctionError: a query names a function or a source that is not given.
+            SnapshotError: not a snapshot, of another version, truncated, or altered.
+        """
+        state = unpack(blob)
+        try:
+            queries = [parse(text) for text in state["queries"]]
+            engine = cls(
+                list(zip(queries, state["weights"], strict=True)),
+                max_runs=state["max_runs"],
+                plan=state["plan"],
+                functions=functions,
+                remotes=remotes,
+            )
+            engine._reader, known = Reader.from_state(state["reader"]), engine._functions
+            known.texts, known.has_texts, known.when_text = engine._reader.texts, bool(state["has_texts"]), []
+            plans = [detector.plan for detector in engine._detectors]
+            engine._detectors = [Detector(each, engine._reader, known, engine._max_runs, engine._mode) for each in plans]
+            for k, detector in enumerate(engine._detectors):
+                detector.restore(state["detectors"][str(k)])
+        except (KeyError, TypeError, ValueError) as error:
+            raise SnapshotError(f"the snapshot does not hold what it should: {error}") from error
+        return engine
+
+
+def _weighted(queries: Any) -> list[tuple[ast.Query, float]]:
+    """Return queries with their weights; a query without one has 1."""
+    every = [queries] if isinstance(queries, ast.Query) else list(queries)
+    if not every:
+        raise EngineError("an engine needs at least one query")
+    return [(each, 1.0) if isinstance(each, ast.Query) else (each[0], float(each[1])) for each in every]

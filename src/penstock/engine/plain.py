@@ -1,0 +1,292 @@
+"""Plain queries in the engine: the plain kernel with its memory (penstock.kernel.plain)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+
+from penstock.engine.found import Found, Laid
+from penstock.engine.matcher import MAX_FOUND, TooManyRunsError
+from penstock.engine.store import Store
+from penstock.kernel.plain import process, sweep_all
+from penstock.kernel.plain_memory import new_plain_memory, with_plain_room
+from penstock.kernel.reclaiming import (
+    chain_lengths,
+    lay_out,
+    mark_ancestors,
+    match_offsets,
+    number_rounds,
+    unroll_chains,
+)
+from penstock.plan import layout
+from penstock.plan.layout import (
+    HAS_CHECKS,
+    HAS_CREATED,
+    HAS_EVENTS,
+    HAS_FOUND,
+    HAS_MATCHES,
+    HAS_NODES,
+    HELD_FIRST,
+    HELD_NODE,
+    HELD_SEEN,
+    REACH,
+    SEGMENT_SIZE,
+    SEGMENT_START,
+)
+from penstock.plan.planning import Plan
+from penstock.plan.tables import Bools, Ints
+
+_T = TypeVar("_T")
+
+
+class PlainMatcher:
+    """Finds the matches of a plain query."""
+
+    def __init__(self, plan: Plan, store: Store, max_runs: int) -> None:
+        assert plan.plain is not None, "the general kernel runs queries that are not plain"
+        self.plan, self.store = plan, store
+        self.tables = plan.plain._replace(options=plan.plain.options.copy())
+        self.tables.options[layout.PLAIN_MAX_RUNS] = max_runs
+        sizes = len(plan.numbered.variables), len(plan.terms.columns), len(plan.terms.references)
+        self.memory = new_plain_memory(self.tables, *sizes, store.constants())
+        self._loops = np.array([bool(v.loops) for v in plan.numbered.variables])
+        self._has_rounds = bool(plan.query.returns) and bool(self._loops.any())
+        self._nodes_kept = 0
+        self._stopped = layout.DONE, -1  # why and before which event the kernel last stopped
+        self._places = (np.cumsum([not v.is_negated for v in plan.numbered.variables]) - 1).astype(np.int32)
+        store.functions.when_text.append(self._follow_texts)
+
+    # --- running ----------------------------------------------------------------------------------------------
+
+    def run(self, start: int) -> Iterator[tuple[Found, int, int]]:
+        """Process the events of the store from place `start` on; yield matches, and the events that they are of."""
+        return self._run(start, self._drain)
+
+    def run_laid_out(self, start: int) -> Iterator[tuple[Laid, int, int]]:
+        """Like `run`, for queries that let every match pass: it is laid out as users get it, once."""
+        return self._run(start, self._drain_laid_out)
+
+    def _run(self, start: int, drain: Callable[[], _T]) -> Iterator[tuple[_T, int, int]]:
+        self._load()
+        self._stopped = layout.DONE, -1
+        at, stop = start, self.store.size
+        while True:
+            status, at = process(self.tables, self.memory, at, stop)
+            count = int(self.memory.sizes[HAS_FOUND])
+            if status in (layout.DONE, layout.MORE_FOUND, layout.MORE_NODES):  # matches hold nodes, which are reclaimed
+                yield drain(), start, at
+                start = at
+            if status == layout.DONE:
+                return
+            if status != layout.MORE_FOUND or not count or self.memory.found.shape[1] < MAX_FOUND:
+                self._make_room(status, at)
+
+    def _load(self) -> None:
+        """Take over what the store has got: its arrays may have grown."""
+        store, plan = self.store, self.plan
+        self.memory = self.memory._replace(
+            events=store.events, fits=store.fits, columns=store.columns, ranks=self._ranks(), exact=self._exact()
+        )
+        self.memory.sizes[HAS_EVENTS] = store.size
+        if plan.query.partition and store.size:
+            partitions = int(store.events[layout.EVENT_PART, : store.size].max()) + 1
+            if partitions > self.memory.newest.shape[1]:
+                newest = np.zeros((layout.NEWEST_WIDTH, 2 * partitions), np.int64)
+                newest[:, : self.memory.newest.shape[1]] = self.memory.newest
+                self.memory = self.memory._replace(newest=newest)
+
+    def _ranks(self) -> Ints:
+        is_asked = self.store.is_calling or self.plan.ordered @ self.store.has_text
+        return self.store.ranks() if is_asked else np.zeros(0, np.int64)
+
+    def _exact(self) -> Bools:
+        """Say which conjuncts may be intervals: an order of texts is not one of their numbers."""
+        is_equality = self.tables.conjuncts[:, layout.CONJ_OP] == layout.EQ
+        may_be_text: Bools = self.plan.reads @ self.store.has_text
+        if self.store.functions.has_texts:
+            may_be_text |= self.plan.calling
+        exact: Bools = is_equality | ~may_be_text
+        return exact
+
+    def _follow_texts(self) -> None:
+        """While the kernel runs, a function has returned the first text: what calls one may be no interval any more."""
+        self.memory.exact[:] = self._exact()
+
+    def _make_room(self, status: int, at: int) -> None:
+        is_new, self._stopped = self._stopped != (status, at), (status, at)
+        if status == layout.TOO_MANY_RUNS:
+            sweep_all(self.tables, self.memory, at - 1)
+            if is_new:  # some of them were over
+                return
+            raise TooManyRunsError(int(self.tables.options[layout.PLAIN_MAX_RUNS]), at)
+        if status == layout.MORE_NODES:
+            self._reclaim_nodes(at - 1)
+            if is_new and 4 * self._nodes_kept < self.memory.nodes.shape[1]:
+                return
+        self.memory = with_plain_room(self.memory, status)
+        if status == layout.MORE_RUNS:
+            sweep_all(self.tables, self.memory, at - 1)  # builds the indexes anew
+
+    def flush(self) -> Iterator[tuple[Found, int, int]]:
+        """Return what only the end of the stream completes: nothing."""
+        return iter(())
+
+    # --- matches ----------------------------------------------------------------------------------------------
+
+    def _drain(self) -> Found:
+        m, count = self.memory, int(self.memory.sizes[HAS_FOUND])
+        table = m.found[:, :count]
+        found = self._unrolled(table[layout.MATCH_NODE], table[layout.MATCH_EVENT], table[layout.MATCH_VARIABLE])
+        m.sizes[HAS_FOUND] = 0
+        return found
+
+    def _drain_laid_out(self) -> Laid:
+        m, count = self.memory, int(self.memory.sizes[HAS_FOUND])
+        offsets = np.zeros(count + 1, np.int64)
+        match_offsets(m.nodes, m.found, offsets)
+        variables, seq = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int64)
+        times = np.empty((2, count), np.int64)
+        lay_out(m.nodes, m.found, m.events, self._places, offsets, variables, seq, times)
+        m.sizes[HAS_FOUND] = 0
+        part = m.events[layout.EVENT_PART, m.found[layout.MATCH_EVENT, :count]] if self.plan.query.partition else None
+        return Laid(offsets, variables, seq, times[0], times[1], part)
+
+    def _unrolled(self, nodes: Ints, events: Ints, variables: Ints) -> Found:
+        """Lay out matches flat: chains of nodes, each with one more element."""
+        m, count = self.memory, len(nodes)
+        lengths = np.zeros(count, np.int64)
+        chain_lengths(m.nodes, nodes, lengths)
+        offsets = np.concatenate([[0], np.cumsum(lengths + 1)])
+        flat, of = np.zeros(offsets[-1], np.int64), np.zeros(offsets[-1], np.int32)
+        flat[offsets[1:] - 1], of[offsets[1:] - 1] = self.store.numbers[events], variables
+        unroll_chains(m.nodes, nodes, offsets[1:] - 1, self.store.numbers, of, flat)
+        rounds = np.zeros((int(self._has_rounds), len(flat)), np.int32)
+        if self._has_rounds:
+            number_rounds(offsets, of, self._loops, np.zeros(len(self._loops), np.int64), rounds)
+        store = self.store
+        by_count = self.tables.options[layout.PLAIN_BY_COUNT]
+        known_ts = np.zeros(count) if by_count else store.events[layout.EVENT_TS, events].astype(np.float64)
+        low, high = m.found[layout.MATCH_LOW, :count].copy(), m.found[layout.MATCH_HIGH, :count].copy()
+        known_pos = store.events[layout.EVENT_POS, events].astype(np.float64)
+        part = store.events[layout.EVENT_PART, events]
+        return Found(offsets, of, flat, rounds, low, high, part, known_ts, known_pos)
+
+    def runs(self) -> Found:
+        """Return the open runs, as if they were matches."""
+        m, options = self.memory, self.tables.options
+        sweep_all(self.tables, m, self.store.size - 1)
+        live = self._live()
+        nodes = m.runs[HELD_NODE, live]
+        events, variables = m.nodes[layout.LINK_EVENT, nodes], m.nodes[layout.LINK_VARIABLE, nodes]
+        parents = m.nodes[layout.LINK_PARENT, nodes].astype(np.int64)
+        if m.found.shape[1] < len(live):
+            self.memory = m = m._replace(found=np.zeros((layout.MATCH_WIDTH, len(live)), np.int64))
+        m.found[layout.MATCH_LOW, : len(live)] = m.found[layout.MATCH_HIGH, : len(live)] = 0
+        if options[layout.PLAIN_LOW] >= 0:
+            m.found[layout.MATCH_LOW, : len(live)] = m.registers[options[layout.PLAIN_LOW], live]
+            m.found[layout.MATCH_HIGH, : len(live)] = m.registers[options[layout.PLAIN_HIGH], live]
+        return self._unrolled(parents, events.astype(np.int64), variables.astype(np.int64))
+
+    def windows(self) -> tuple[Ints, Ints]:
+        """Return the partition and the first window of every run."""
+        live, options, registers = self._live(), self.tables.options, self.memory.registers
+        low = registers[options[layout.PLAIN_LOW], live].astype(np.int64)
+        if options[layout.PLAIN_PART] < 0:
+            return np.zeros(len(live), np.int64), low
+        return registers[options[layout.PLAIN_PART], live].astype(np.int64), low
+
+    def _live(self) -> Ints:
+        """Return the places of the runs."""
+        segments = self.memory.segments
+        pairs = zip(segments[SEGMENT_START].tolist(), segments[SEGMENT_SIZE].tolist(), strict=True)
+        places = np.concatenate([np.arange(start, start + size) for start, size in pairs])
+        live: Ints = places[~np.isnan(self.memory.registers[REACH, places])]
+        return live
+
+    @property
+    def work(self) -> dict[str, int]:
+        """What has been done so far."""
+        sizes = self.memory.sizes
+        return {
+            "checks": int(sizes[HAS_CHECKS]),
+            "runs_created": int(sizes[HAS_CREATED]),
+            "matches": int(sizes[HAS_MATCHES]),
+            "runs": len(self._live()),
+        }
+
+    # --- memory -----------------------------------------------------------------------------------------------
+
+    def _reclaim_nodes(self, now: int) -> None:
+        """Drop the elements that no run goes back to, after dropping the runs that are over."""
+        m = self.memory
+        sweep_all(self.tables, m, now)
+        count, live = int(m.sizes[HAS_NODES]), self._live()
+        marked = np.zeros(count, np.bool_)
+        marked[m.runs[HELD_NODE, live]] = True
+        mark_ancestors(m.nodes[layout.LINK_PARENT, :count], marked)
+        places = np.cumsum(marked) - 1
+        kept = m.nodes[:, :count][:, marked]
+        parents = kept[layout.LINK_PARENT]
+        kept[layout.LINK_PARENT] = np.where(parents >= 0, places[parents], -1)
+        m.nodes[:, : kept.shape[1]] = kept
+        m.runs[HELD_NODE, live] = places[m.runs[HELD_NODE, live]]
+        m.sizes[HAS_NODES] = self._nodes_kept = kept.shape[1]
+
+    def needed(self) -> Bools:
+        """Return which events of the store are bound in runs; all of them have been processed."""
+        self._reclaim_nodes(self.store.size - 1)
+        needed = np.zeros(self.store.size, np.bool_)
+        needed[self.memory.nodes[layout.LINK_EVENT, : self._nodes_kept]] = True
+        return needed
+
+    def move_events(self, places: Ints) -> None:
+        """Follow the store: events have new places."""
+        m, live = self.memory, self._live()
+        m.nodes[layout.LINK_EVENT, : self._nodes_kept] = places[m.nodes[layout.LINK_EVENT, : self._nodes_kept]]
+        m.runs[HELD_FIRST, live] = places[m.runs[HELD_FIRST, live]]
+        m.runs[HELD_SEEN, live] = -1
+        m.sizes[HAS_EVENTS] = self.store.size
+
+    # --- snapshots --------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Return all that must survive, after dropping what is over."""
+        self._reclaim_nodes(self.store.size - 1)
+        m, live = self.memory, self._live()
+        is_packed = len(live) == int(m.segments[SEGMENT_SIZE].sum())
+        assert is_packed, "a sweep leaves no gaps"
+        spans = [slice(s, s + n) for s, n in zip(m.segments[SEGMENT_START], m.segments[SEGMENT_SIZE], strict=True)]
+        return {
+            "sizes": m.sizes,
+            "newest": m.newest,
+            "segment_sizes": m.segments[SEGMENT_SIZE],
+            "nodes": m.nodes[:, : self._nodes_kept],
+            **{f"runs.{s}": m.runs[:, span] for s, span in enumerate(spans)},
+            **{f"registers.{s}": m.registers[:, span] for s, span in enumerate(spans)},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; the store has been restored."""
+        sizes = state["segment_sizes"]
+        m = self.memory
+        rooms = np.maximum(m.segments[layout.SEGMENT_ROOM], sizes + sizes // 2)
+        segments = m.segments.copy()
+        segments[SEGMENT_START] = np.concatenate([[0], np.cumsum(rooms)[:-1]])
+        segments[SEGMENT_SIZE], segments[layout.SEGMENT_ROOM] = sizes, rooms
+        runs = np.zeros((m.runs.shape[0], int(rooms.sum())), np.int32)
+        registers = np.zeros((m.registers.shape[0], runs.shape[1]))
+        for s, (start, size) in enumerate(zip(segments[SEGMENT_START], sizes, strict=True)):
+            runs[:, start : start + size] = state[f"runs.{s}"]
+            registers[:, start : start + size] = state[f"registers.{s}"]
+        kept = state["nodes"].shape[1]
+        nodes = np.zeros((layout.LINK_WIDTH, max(256, kept + kept // 2)), np.int32)
+        nodes[:, :kept] = state["nodes"]
+        self._nodes_kept = kept
+        self.memory = m._replace(
+            sizes=state["sizes"].copy(), newest=state["newest"].copy(), segments=segments, runs=runs,
+            registers=registers, nodes=nodes, heads=np.full(runs.shape[1], -1, np.int32),
+        )  # fmt: skip
+        self._load()
+        sweep_all(self.tables, self.memory, self.store.size - 1)  # builds the indexes

@@ -1,0 +1,209 @@
+"""The events of one query that are still needed, and what is asked about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.engine.batches import Reader
+from penstock.engine.found import Progress
+from penstock.engine.functions import Functions
+from penstock.engine.intake import Events
+from penstock.kernel.blocks import evaluate
+from penstock.plan.layout import EVENT_BEFORE, EVENT_LOW, EVENT_PART, EVENT_POS, EVENT_SEQ, EVENT_TS, TEXT_LOW
+from penstock.plan.planning import Plan
+from penstock.plan.tables import Bools, Floats, Ints
+from penstock.plan.terms import Code, Column, Derived
+
+_SMALLEST = 1024
+_PROGRESS = (EVENT_TS, EVENT_POS, EVENT_LOW)
+
+
+class Store:
+    """The events of one query, oldest first, as the kernels read them (`penstock.kernel.memory`).
+
+    An event has a running number, counted from the start of the stream, and a place here, which changes when events
+    that are no longer needed are dropped.
+    """
+
+    def __init__(self, plan: Plan, reader: Reader, functions: Functions) -> None:
+        self.plan, self.reader, self.functions = plan, reader, functions
+        self.size = 0
+        self.kept = 0  # events that were left when some were dropped
+        rows = EVENT_BEFORE + len(plan.numbered.negations)
+        self.events: Ints = np.zeros((rows, _SMALLEST), np.int64)
+        self.fits: Bools = np.zeros((len(plan.numbered.variables), _SMALLEST), np.bool_)
+        self.columns: Floats = np.zeros((len(plan.terms.columns), _SMALLEST), np.float64)
+        self.numbers: Ints = np.zeros(_SMALLEST, np.int64)
+        self.has_text: Bools = np.zeros(len(plan.terms.columns), np.bool_)  # per column: a text was seen in it
+        self.newest: Ints = np.zeros((len(_PROGRESS), 0), np.int64)  # per partition, of its newest processed event
+        self._own = [_programs(plan, variable) for variable in range(len(plan.numbered.variables))]
+        self._derived = [(column, *_over_columns(each)) for column, each in plan.terms.derived.items()]
+        self.is_calling = plan.terms.is_calling
+
+    def constants(self) -> Floats:
+        """Return the constants of the query as numbers."""
+        return self.functions.numbers(self.plan.terms.constants)
+
+    # --- events in, events out --------------------------------------------------------------------------------
+
+    def append(self, taken: Events) -> None:
+        """Add the events of a batch."""
+        start, stop = self.size, self.size + taken.events.shape[1]
+        self._make_room(stop)
+        self.size = stop
+        self.numbers[start:stop] = np.arange(taken.first, taken.first + stop - start)
+        self.events[:, start:stop], self.columns[:, start:stop] = taken.events, taken.columns
+        before = self.events[EVENT_BEFORE:, start:stop]
+        before[:] = np.where(before >= self.numbers[0], self.places(before), -1)
+        self.has_text |= (taken.columns >= TEXT_LOW).any(axis=1)
+        self.fits[:, start:stop] = taken.fits
+        # What calls nothing first: then calls need not be made for, nor take, what it rules out.
+        self._ask_own(start, stop, is_derived=False)
+        if self._derived:
+            self._derive(start, stop)
+            self._ask_own(start, stop, is_derived=True)
+        self.functions.check()
+
+    def _make_room(self, size: int) -> None:
+        room = self.events.shape[1]
+        if size > room:
+            room = max(size, 2 * room)
+            self.events, self.fits, self.columns = (_wider(a, room) for a in (self.events, self.fits, self.columns))
+            self.numbers = _wider(self.numbers[None], room)[0]
+
+    def _ask_own(self, start: int, stop: int, *, is_derived: bool) -> None:
+        """An event fits a variable only if the conditions hold that name this variable alone."""
+        for variable, programs in enumerate(self._own):
+            for program, columns in programs:
+                if is_derived == any(column in self.plan.terms.derived for column in columns):
+                    values = self.columns[columns, start:stop].reshape(len(columns), stop - start)
+                    truth = evaluate(program, values, self.constants(), self.ranks())
+                    self.fits[variable, start:stop] &= truth == 1.0
+
+    def _derive(self, start: int, stop: int) -> None:
+        """Work out derived columns, for the events that fit a variable which asks for them."""
+        for column, program, columns, variables in self._derived:
+            places = start + np.flatnonzero(self.fits[variables, start:stop].any(axis=0))
+            values = np.ascontiguousarray(self.columns[columns][:, places])
+            derived = evaluate(program, values, self.constants(), self.ranks())
+            self.columns[column, places] = derived
+            self.has_text[column] |= bool((derived >= TEXT_LOW).any())
+
+    def keep(self, kept: Bools) -> Ints:
+        """Drop events; return the new place of each, -1 if it is dropped."""
+        places = np.cumsum(kept) - 1
+        places[~kept] = -1
+        count, first = int(kept.sum()), int(np.argmax(kept))
+        is_end = bool(kept[first:].all())  # then nothing has to be picked
+        for table in (self.events, self.fits, self.columns, self.numbers[None]):
+            here = table[:, : self.size]
+            table[:, :count] = here[:, first:] if is_end and count else here[:, kept]
+        before = self.events[EVENT_BEFORE:, :count]
+        before[:] = np.where(before >= 0, places[before], -1)
+        self.size = self.kept = count
+        return places
+
+    def places(self, numbers: Ints) -> Ints:
+        """Return the places of events that are here, by their running numbers."""
+        known = self.numbers[: self.size]
+        if self.size and known[-1] - known[0] == self.size - 1:
+            return np.asarray(numbers - known[0], np.int64)
+        found: Ints = np.searchsorted(known, numbers)
+        return found
+
+    # --- how far the stream is --------------------------------------------------------------------------------
+
+    def progress(self, start: int, stop: int) -> Progress:
+        """Take note that events start .. stop-1 are processed; return how far the stream is then."""
+        if not self.plan.query.partition:
+            start = max(start, stop - 1)
+        parts = self.events[EVENT_PART, start:stop]
+        partitions = max(self.newest.shape[1], int(parts.max(initial=-1)) + 1)
+        if partitions > self.newest.shape[1]:
+            self.newest = _wider(self.newest, max(partitions, 2 * self.newest.shape[1]))
+        self.newest[:, parts] = self.events[_PROGRESS, start:stop]  # of several in a partition the last one stays
+        return Progress(*self.newest)
+
+    # --- penstock.engine.found.EventStore ---------------------------------------------------------------------
+
+    def ts(self, events: Ints) -> Ints:
+        """Return times, in microseconds."""
+        return self._row(EVENT_TS, events)
+
+    def pos(self, events: Ints) -> Ints:
+        """Return positions in the partition."""
+        return self._row(EVENT_POS, events)
+
+    def seq(self, events: Ints) -> Ints:
+        """Return the users' numbers."""
+        return self._row(EVENT_SEQ, events)
+
+    def _row(self, row: int, events: Ints) -> Ints:
+        values: Ints = self.events[row, self.places(events)]
+        return values
+
+    def column(self, name: str, is_previous: bool, events: Ints) -> Floats:
+        """Return an attribute; or that of the previous event of the same type."""
+        values: Floats = self.columns[self.plan.terms.columns.index(Column(name, is_previous)), self.places(events)]
+        return values
+
+    def text(self, ids: Ints) -> list[str]:
+        """Return texts by their ids."""
+        return [self.reader.texts[int(each)] for each in ids]
+
+    def text_id(self, text: str) -> int:
+        """Return the id of a text, which may be new."""
+        return self.reader.texts.add(text)
+
+    def ranks(self) -> Ints:
+        """Return the alphabetical rank of each text by its id; none if no column has texts."""
+        is_asked = self.is_calling or bool(self._derived) or bool(self.has_text.any())
+        return self.functions.ranks() if is_asked else np.zeros(0, np.int64)
+
+    # --- snapshots --------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Return all that must survive."""
+        return {
+            "events": self.events[:, : self.size],
+            "fits": self.fits[:, : self.size],
+            "columns": self.columns[:, : self.size],
+            "numbers": self.numbers[: self.size],
+            "has_text": self.has_text,
+            "newest": self.newest,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self.size = self.kept = len(state["numbers"])
+        room = max(_SMALLEST, self.size + self.size // 2)
+        self.events, self.fits, self.columns = (_wider(state[name], room) for name in ("events", "fits", "columns"))
+        self.numbers = _wider(state["numbers"][None], room)[0]
+        self.has_text, self.newest = state["has_text"].copy(), state["newest"].copy()
+
+
+def _programs(plan: Plan, variable: int) -> list[tuple[Ints, list[int]]]:
+    """Return the conditions that name a variable alone: programs over the columns that are given with them."""
+    found = []
+    for number in plan.own[variable]:
+        condition = plan.terms.conditions[number]
+        local = {reference: k for k, reference in enumerate(condition.references)}
+        program = [(code, local[a] if code == Code.REF else a) for code, a in condition.program]
+        columns = [plan.terms.references[reference].column for reference in condition.references]
+        found.append((np.array(program, np.int64), columns))
+    return found
+
+
+def _over_columns(derived: Derived) -> tuple[Ints, list[int], list[int]]:
+    """Return the program of a derived column over the columns that it reads, these, and the variables that ask."""
+    columns = list(dict.fromkeys(argument for code, argument in derived.program if code == Code.REF))
+    program = [(code, columns.index(a) if code == Code.REF else a) for code, a in derived.program]
+    return np.array(program, np.int64), columns, sorted(derived.variables)
+
+
+def _wider(array: Any, room: int) -> Any:
+    result = np.zeros((array.shape[0], room), array.dtype)
+    result[:, : array.shape[1]] = array
+    return result

@@ -1,0 +1,260 @@
+"""Plain queries: what does each run do with an event? Nothing is changed here; the answers are groups of candidates."""
+
+from __future__ import annotations
+
+from penstock.kernel.compiling import inlined, part
+from penstock.kernel.plain_memory import PlainMemory
+from penstock.kernel.scanning import filter_members, holds_by_registers, scan
+from penstock.plan.layout import (
+    COPY_RUN,
+    EVENT_HIGH,
+    EVENT_LOW,
+    GROUP_FROM,
+    GROUP_KIND,
+    GROUP_STEP,
+    GROUP_TO,
+    HAS_GROUPS,
+    HAS_STAMP,
+    HELD_SEEN,
+    LEAVE,
+    PICK_HIGH,
+    PICK_LOW,
+    PICK_ORDER,
+    PICK_RUN,
+    PICK_STEP,
+    PLAIN_BIRTH,
+    PLAIN_BIT,
+    PLAIN_CONJUNCT,
+    PLAIN_CONJUNCT_END,
+    PLAIN_CONSUMES,
+    PLAIN_CONSUMING,
+    PLAIN_HIGH,
+    PLAIN_LOW,
+    PLAIN_MASK,
+    PLAIN_MOVES,
+    PLAIN_STEP,
+    PLAIN_STEP_END,
+    PLAIN_VARIABLE,
+    SEGMENT_SIZE,
+    SHRINK,
+    TAKE,
+)
+from penstock.plan.plain import PlainTables
+
+
+@inlined
+def add_group(m: PlainMemory, kind: int, step: int, start: int, stop: int) -> None:
+    """Note that the candidates start .. stop-1 do the same."""
+    g = m.sizes[HAS_GROUPS]
+    m.groups[g, GROUP_KIND], m.groups[g, GROUP_STEP] = kind, step
+    m.groups[g, GROUP_FROM], m.groups[g, GROUP_TO] = start, stop
+    m.sizes[HAS_GROUPS] = g + 1
+
+
+@inlined
+def pick(m: PlainMemory, count: int, run: int, step: int, low: int, high: int) -> int:
+    """Note a candidate; return how many there are then."""
+    m.candidates[PICK_RUN, count], m.candidates[PICK_STEP, count] = run, step
+    m.candidates[PICK_LOW, count], m.candidates[PICK_HIGH, count] = low, high
+    return count + 1
+
+
+@inlined
+def add_windows(t: PlainTables, m: PlainMemory, event: int, start: int, stop: int) -> None:
+    """Note for candidates in which windows they can take the event."""
+    if t.options[PLAIN_LOW] < 0:
+        return
+    for c in range(start, stop):
+        run = m.candidates[PICK_RUN, c]
+        m.candidates[PICK_LOW, c] = max(int(m.registers[t.options[PLAIN_LOW], run]), m.events[EVENT_LOW, event])
+        m.candidates[PICK_HIGH, c] = int(m.registers[t.options[PLAIN_HIGH], run])
+
+
+@inlined
+def drop_seen(m: PlainMemory, start: int, stop: int) -> int:
+    """FIRST: keep the candidates that no earlier step has taken at this event."""
+    kept = start
+    for c in range(start, stop):
+        run = m.candidates[PICK_RUN, c]
+        m.candidates[PICK_RUN, kept] = run
+        kept += m.runs[HELD_SEEN, run] != m.sizes[HAS_STAMP]
+        m.runs[HELD_SEEN, run] = m.sizes[HAS_STAMP]
+    return kept
+
+
+@inlined
+def ask_runs(t: PlainTables, m: PlainMemory, event: int) -> int:
+    """Note, step by step, the runs that can take an event; return how many candidates, -1 if there is no room."""
+    count = 0
+    for s in range(1, len(t.states)):
+        size = m.segments[SEGMENT_SIZE, s]
+        if size == 0:
+            continue
+        is_choice = t.options[PLAIN_MOVES] and not t.options[PLAIN_CONSUMES]
+        is_choice = is_choice and t.states[s, PLAIN_STEP_END] - t.states[s, PLAIN_STEP] > 1
+        for step in range(t.states[s, PLAIN_STEP], t.states[s, PLAIN_STEP_END]):
+            if not m.fits[t.steps[step, PLAIN_VARIABLE], event]:
+                continue
+            if count + size >= m.candidates.shape[1]:
+                return -1
+            first, count = count, scan(t, m, s, step, event, count)
+            if t.steps[step, PLAIN_MASK] >= 0:
+                count = filter_members(m, t.steps[step, PLAIN_MASK], t.steps[step, PLAIN_BIT], first, count)
+            if is_choice:
+                count = drop_seen(m, first, count)
+            if count > first:
+                add_windows(t, m, event, first, count)
+                add_group(m, TAKE, step, first, count)
+    return count
+
+
+@inlined
+def can_open(t: PlainTables, m: PlainMemory, step: int, event: int) -> bool:
+    """Return whether an event can open a run by a step."""
+    if not m.fits[t.steps[step, PLAIN_VARIABLE], event]:
+        return False
+    for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
+        if not holds_by_registers(t, m, k, 0, event):
+            return False
+    return True
+
+
+@inlined
+def ask_openings(t: PlainTables, m: PlainMemory, event: int, count: int, taken: int, consumed: int) -> int:
+    """Note the runs that an event opens: all of them under EACH; else one per variable, where the event is free."""
+    low, high = m.events[EVENT_LOW, event], m.events[EVENT_HIGH, event]
+    if t.options[PLAIN_LOW] >= 0 and low > high:
+        return count
+    opened = count
+    for step in range(t.states[0, PLAIN_STEP], t.states[0, PLAIN_STEP_END]):
+        if not can_open(t, m, step, event):
+            continue
+        if t.options[PLAIN_MOVES]:
+            is_again = False
+            for c in range(opened, count):
+                other = m.candidates[PICK_STEP, c]
+                is_again |= t.steps[other, PLAIN_VARIABLE] == t.steps[step, PLAIN_VARIABLE]
+            if is_again:
+                continue
+        if not t.options[PLAIN_CONSUMES]:
+            count = pick(m, count, -1, step, low, high)
+            add_group(m, TAKE, step, count - 1, count)
+            continue
+        free = windows_mask(t, low, high, low) & ~(taken if t.steps[step, PLAIN_CONSUMING] else consumed)
+        first, count = count, pick_windows(m, count, -1, step, low, free)
+        add_groups(m, TAKE, step, first, count)
+        taken |= free
+        consumed |= free if t.steps[step, PLAIN_CONSUMING] else 0
+    return count
+
+
+@inlined
+def add_groups(m: PlainMemory, kind: int, step: int, start: int, stop: int) -> None:
+    """Note a group, if it has candidates."""
+    if stop > start:
+        add_group(m, kind, step, start, stop)
+
+
+# --- CONSUME at binding: windows as bits, the event's first window lowest --------------------------------------
+
+
+@inlined
+def windows_mask(t: PlainTables, low: int, high: int, base: int) -> int:
+    """Return windows low .. high as bits; without windows there is one."""
+    if t.options[PLAIN_LOW] < 0:
+        return 1
+    return ((1 << (high - low + 1)) - 1) << (low - base)
+
+
+@part
+def pick_windows(m: PlainMemory, count: int, run: int, step: int, base: int, windows: int) -> int:
+    """Note a candidate per stretch of neighbouring windows; return how many candidates there are then."""
+    at = 0
+    while windows:
+        while not windows & 1:
+            windows >>= 1
+            at += 1
+        first = at
+        while windows & 1:
+            windows >>= 1
+            at += 1
+        count = pick(m, count, run, step, base + first, base + at - 1)
+    return count
+
+
+@part
+def is_after(t: PlainTables, m: PlainMemory, one: int, other: int) -> bool:
+    """Return whether one candidate comes after another: oldest run first; those of a run as they were asked."""
+    a, b = m.candidates[PICK_RUN, one], m.candidates[PICK_RUN, other]
+    born, other_born = m.registers[t.options[PLAIN_BIRTH], a], m.registers[t.options[PLAIN_BIRTH], b]
+    if born != other_born:
+        return bool(born > other_born)
+    return bool(a > b or (a == b and one > other))
+
+
+@part
+def sort_by_birth(t: PlainTables, m: PlainMemory, count: int) -> None:
+    """Put the order of the candidates into their row ORDER: a shell sort, for it needs no room."""
+    for g in range(m.sizes[HAS_GROUPS]):
+        for c in range(m.groups[g, GROUP_FROM], m.groups[g, GROUP_TO]):
+            m.candidates[PICK_STEP, c], m.candidates[PICK_ORDER, c] = m.groups[g, GROUP_STEP], c
+    gap = 1
+    while 3 * gap < count:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for c in range(gap, count):
+            moved, at = m.candidates[PICK_ORDER, c], c
+            while at >= gap and is_after(t, m, m.candidates[PICK_ORDER, at - gap], moved):
+                m.candidates[PICK_ORDER, at] = m.candidates[PICK_ORDER, at - gap]
+                at -= gap
+            m.candidates[PICK_ORDER, at] = moved
+        gap //= 3
+
+
+@part
+def resolve(t: PlainTables, m: PlainMemory, event: int, count: int) -> int:
+    """Give the event to the oldest runs that can take it, window by window; then ask who opens a run.
+
+    What was asked becomes the lower part of the candidates; what is done stands behind it. Return how many there are
+    in all, -1 if there is no room.
+    """
+    base = m.events[EVENT_LOW, event]
+    span = 1 if t.options[PLAIN_LOW] < 0 else max(1, m.events[EVENT_HIGH, event] - base + 1)
+    steps = t.states[0, PLAIN_STEP_END] - t.states[0, PLAIN_STEP]
+    needed = (3 * count + steps) * span
+    if count + needed >= m.candidates.shape[1] or 3 * needed >= len(m.groups):
+        return -1
+    sort_by_birth(t, m, count)
+    order = m.candidates[PICK_ORDER]
+    m.sizes[HAS_GROUPS] = 0
+    taken, consumed, done = 0, 0, count
+    k = 0
+    while k < count:
+        run = m.candidates[PICK_RUN, order[k]]
+        low, high = m.candidates[PICK_LOW, order[k]], m.candidates[PICK_HIGH, order[k]]
+        mine = windows_mask(t, low, high, base)
+        left = mine
+        while k < count and m.candidates[PICK_RUN, order[k]] == run:
+            step = m.candidates[PICK_STEP, order[k]]
+            free = left & ~(taken if t.steps[step, PLAIN_CONSUMING] else consumed)
+            first, done = done, pick_windows(m, done, run, step, base, free)
+            add_groups(m, TAKE, step, first, done)
+            left, taken = left & ~free, taken | free
+            consumed |= free if t.steps[step, PLAIN_CONSUMING] else 0
+            k += 1
+        if left != mine:
+            done = keep_rest(m, done, run, base, left)
+    return ask_openings(t, m, event, done, taken, consumed)
+
+
+@part
+def keep_rest(m: PlainMemory, count: int, run: int, base: int, windows: int) -> int:
+    """Note what becomes of a run that has taken an event in some windows: it goes on in the others, or leaves."""
+    first, count = count, pick_windows(m, count, run, -1, base, windows)
+    if count == first:
+        count = pick(m, count, run, -1, 0, 0)
+        add_group(m, LEAVE, -1, first, count)
+        return count
+    add_groups(m, COPY_RUN, -1, first + 1, count)
+    add_group(m, SHRINK, -1, first, first + 1)
+    return count

@@ -1,0 +1,127 @@
+"""What the plain kernel writes to; penstock.plan.layout names the rows. Growing is done here, outside the kernel."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.kernel.memory import STACK, wider
+from penstock.plan import layout
+from penstock.plan.layout import SEGMENT_NEED, SEGMENT_ROOM, SEGMENT_SIZE, SEGMENT_START, SEGMENT_SWEEP
+from penstock.plan.plain import PlainTables
+from penstock.plan.tables import Bools, Floats, Ints
+
+BLOCK = 512  # runs that are compared at a time: a block of a column stays in the first cache
+DEEP = 64
+FIRST_SWEEP = 64  # a segment is first swept at this size
+
+
+class PlainMemory(NamedTuple):
+    """All that a plain query keeps between events, and what it needs while it thinks.
+
+    V variables, S states, R registers, F columns, P partitions.
+    """
+
+    sizes: Ints  # (HAS_SIZES,) how much of the arrays below is in use, and the work done
+    # Events that a run or the rest of a batch may still need, oldest first.
+    events: Ints  # (6, ·) time never falls; positions count up within a partition
+    fits: Bools  # (V, ·) the event is of a type that the variable takes, and what names the variable alone holds
+    columns: Floats  # (F, ·) missing is NaN
+    newest: Ints  # (2, P) of each partition: the position and the first window of its newest event
+    # Runs, one segment of places per state, oldest first. A run that has left has NaN in REACH.
+    segments: Ints  # (6, S) START + ROOM of a state is at most START of the next
+    runs: NDArray[np.int32]  # (4, ·)
+    registers: Floats  # (R, ·)
+    heads: NDArray[np.int32]  # (·,) buckets of a state's index, in the places of its segment: the newest run, or -1
+    # Elements of runs: a run is a chain from its newest element to its first; runs share their beginnings.
+    nodes: NDArray[np.int32]  # (3, ·) a node's parent is before it, or -1
+    found: Ints  # (5, ·) matches, as they are found
+    # While thinking: what the event may do; bounds of a step; one block of answers; the stack machine.
+    candidates: Ints  # (4, ·)
+    groups: Ints  # (·, 4) ranges of candidates that do the same
+    bounds: Floats  # (·, 3) register, least, most
+    keep: NDArray[np.uint8]  # (BLOCK,)
+    block: Ints  # (BLOCK,) the runs that the machine works on
+    values: Floats  # (references,)
+    stack: Floats  # (STACK,)
+    lanes: Floats  # (DEEP, BLOCK) the stack of the machine that works on a block at a time
+    # Of the query: its constants, the alphabetical rank of each text, which conjuncts may be asked as intervals.
+    constants: Floats
+    ranks: Ints
+    exact: Bools  # (J,)
+
+
+def new_plain_memory(
+    t: PlainTables, variables: int, columns: int, references: int, constants: Floats, room: int = 256
+) -> PlainMemory:
+    """Return an empty memory for a plain query."""
+    states = len(t.states)
+    segments = np.zeros((layout.PLAIN_SEGMENT_WIDTH, states), np.int64)
+    segments[SEGMENT_START], segments[SEGMENT_ROOM], segments[SEGMENT_SWEEP] = (
+        np.arange(states) * room,
+        room,
+        FIRST_SWEEP,
+    )
+    return PlainMemory(
+        np.zeros(layout.HAS_SIZES, np.int64),
+        np.zeros((layout.EVENT_BEFORE, room), np.int64),
+        np.zeros((variables, room), np.bool_),
+        np.zeros((columns, room), np.float64),
+        np.zeros((layout.NEWEST_WIDTH, 1), np.int64),
+        segments,
+        np.zeros((layout.HELD_WIDTH, states * room), np.int32),
+        np.zeros((registers_of(t), states * room), np.float64),
+        np.full(states * room, -1, np.int32),
+        np.zeros((layout.LINK_WIDTH, 64 * room), np.int32),
+        np.zeros((layout.MATCH_WIDTH, room), np.int64),
+        np.zeros((layout.PICK_WIDTH, room), np.int64),
+        np.zeros((4 * len(t.steps) + 16, layout.GROUP_WIDTH), np.int64),
+        np.zeros((8 + len(t.conjuncts), 3), np.float64),
+        np.zeros(BLOCK, np.uint8),
+        np.zeros(BLOCK, np.int64),
+        np.zeros(references + 1, np.float64),
+        np.zeros(STACK, np.float64),
+        np.zeros((DEEP, BLOCK), np.float64),
+        constants,
+        np.zeros(0, np.int64),
+        np.ones(len(t.conjuncts), np.bool_),
+    )
+
+
+def registers_of(t: PlainTables) -> int:
+    """Return how many registers a run has."""
+    slots = [int(t.setters[:, layout.SET_SLOT].max(initial=0)), int(t.steps[:, layout.PLAIN_MASK].max(initial=0))]
+    implicit = (layout.PLAIN_LOW, layout.PLAIN_HIGH, layout.PLAIN_PART, layout.PLAIN_LAST, layout.PLAIN_BIRTH)
+    return 1 + max(slots + [int(t.options[place]) for place in implicit] + [0])
+
+
+def with_plain_room(memory: PlainMemory, status: int) -> PlainMemory:
+    """Return the memory with twice the room for what the kernel says it has too little of."""
+    if status == layout.MORE_RUNS:
+        return with_wider_segments(memory)
+    name = {layout.MORE_CANDIDATES: "candidates", layout.MORE_NODES: "nodes", layout.MORE_FOUND: "found"}[status]
+    array = getattr(memory, name)
+    grown = memory._replace(**{name: wider(array, 2 * array.shape[1] + 8)})
+    if status == layout.MORE_CANDIDATES:
+        groups = np.zeros((2 * len(memory.groups), layout.GROUP_WIDTH), np.int64)
+        grown = grown._replace(groups=groups)
+    return grown
+
+
+def with_wider_segments(memory: PlainMemory) -> PlainMemory:
+    """Return the memory with at least twice the room in every segment that needs more than it has."""
+    start, size, room = memory.segments[SEGMENT_START], memory.segments[SEGMENT_SIZE], memory.segments[SEGMENT_ROOM]
+    need = memory.segments[SEGMENT_NEED]
+    rooms = np.where(need > room, np.maximum(2 * room, need + need // 2), room)
+    starts = np.concatenate([[0], np.cumsum(rooms)[:-1]])
+    total = int(rooms.sum())
+    runs = np.zeros((memory.runs.shape[0], total), np.int32)
+    registers = np.zeros((memory.registers.shape[0], total), np.float64)
+    for s in range(len(start)):
+        here, there = slice(start[s], start[s] + size[s]), slice(starts[s], starts[s] + size[s])
+        runs[:, there], registers[:, there] = memory.runs[:, here], memory.registers[:, here]
+    segments = memory.segments.copy()
+    segments[SEGMENT_START], segments[SEGMENT_ROOM] = starts, rooms
+    return memory._replace(segments=segments, runs=runs, registers=registers, heads=np.full(total, -1, np.int32))

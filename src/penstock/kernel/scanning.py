@@ -1,0 +1,240 @@
+"""Which runs of a state can take an event? The innermost loop of the plain kernel.
+
+What a step asks becomes a list of *bounds*: register, least, most. They are worked out once per event; then a block of
+runs is compared with them, column by column, in loops that the compiler turns into vector instructions.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from penstock.kernel.compiling import inlined, part
+from penstock.kernel.lanes import run_lanes
+from penstock.kernel.plain_memory import BLOCK, PlainMemory
+from penstock.kernel.stack import run_program
+from penstock.plan.layout import (
+    CONJ_CODE,
+    CONJ_CODE_END,
+    CONJ_COLUMN,
+    CONJ_LOAD,
+    CONJ_LOAD_END,
+    CONJ_OP,
+    CONJ_SLOT,
+    CONJ_WHOLE,
+    CONJ_WHOLE_END,
+    EQ,
+    EVENT_LOW,
+    EVENT_PART,
+    EVENT_POS,
+    EVENT_TS,
+    GE,
+    GT,
+    HAS_CHECKS,
+    HELD_NEXT,
+    LT,
+    PICK_RUN,
+    PLAIN_BY_COUNT,
+    PLAIN_CONJUNCT,
+    PLAIN_CONJUNCT_END,
+    PLAIN_HIGH,
+    PLAIN_INDEX,
+    PLAIN_KEY,
+    PLAIN_LAST,
+    PLAIN_PART,
+    PLAIN_WITHIN,
+    REACH,
+    SEGMENT_ROOM,
+    SEGMENT_SIZE,
+    SEGMENT_START,
+)
+from penstock.plan.plain import PlainTables
+
+
+@inlined
+def reach_of(t: PlainTables, m: PlainMemory, event: int) -> int:
+    """Return what WITHIN measures of an event: its time, or its position."""
+    return m.events[EVENT_POS, event] if t.options[PLAIN_BY_COUNT] else m.events[EVENT_TS, event]
+
+
+@part
+def load(t: PlainTables, m: PlainMemory, start: int, stop: int, run: int, event: int) -> None:
+    """Put the values of references into place, from the event, the run's registers, or constants."""
+    for k in range(start, stop):
+        place, number = t.rows[k, 1], t.rows[k, 2]
+        if place == 0:
+            m.values[t.rows[k, 0]] = m.columns[number, event]
+        elif place == 1:
+            m.values[t.rows[k, 0]] = m.registers[number, run]
+        else:
+            m.values[t.rows[k, 0]] = m.constants[number]
+
+
+@inlined
+def side_of_event(t: PlainTables, m: PlainMemory, conjunct: int, event: int) -> float:
+    """Return what the event's side of an interval is worth."""
+    column = t.conjuncts[conjunct, CONJ_COLUMN]
+    if column >= 0:
+        return m.columns[column, event]
+    for k in range(t.conjuncts[conjunct, CONJ_LOAD], t.conjuncts[conjunct, CONJ_LOAD_END]):
+        if t.rows[k, 1] == 0:
+            m.values[t.rows[k, 0]] = m.columns[t.rows[k, 2], event]
+    start, stop = t.conjuncts[conjunct, CONJ_CODE], t.conjuncts[conjunct, CONJ_CODE_END]
+    return run_program(t.rows, start, stop, m.values, m.constants, m.ranks, m.stack)
+
+
+@inlined
+def bound(m: PlainMemory, count: int, slot: int, least: float, most: float) -> int:
+    """Add a bound; return how many there are then."""
+    m.bounds[count, 0], m.bounds[count, 1], m.bounds[count, 2] = slot, least, most
+    return count + 1
+
+
+@inlined
+def bound_by(m: PlainMemory, count: int, slot: int, op: int, x: float) -> int:
+    """Add the bound `register op x`; return how many there are then, -1 if nothing fulfils it."""
+    if math.isnan(x):
+        return -1
+    if op == EQ:
+        return bound(m, count, slot, x, x)
+    if op in (LT, GT):
+        x = np.nextafter(x, -math.inf if op == LT else math.inf)
+        if math.isinf(x) and (x < 0) == (op == LT):
+            return -1  # nothing is below -inf or above inf; the largest number is below inf
+    return bound(m, count, slot, x, math.inf) if op in (GT, GE) else bound(m, count, slot, -math.inf, x)
+
+
+@inlined
+def bounds_of(t: PlainTables, m: PlainMemory, step: int, event: int) -> int:
+    """Work out the bounds of a step for an event; return how many, -1 if no run can take it."""
+    count = bound(m, 0, REACH, float(reach_of(t, m, event) - t.options[PLAIN_WITHIN]), math.inf)
+    if t.options[PLAIN_HIGH] >= 0:
+        count = bound(m, count, t.options[PLAIN_HIGH], float(m.events[EVENT_LOW, event]), math.inf)
+    if t.options[PLAIN_PART] >= 0:
+        part = float(m.events[EVENT_PART, event])
+        count = bound(m, count, t.options[PLAIN_PART], part, part)
+    if t.options[PLAIN_LAST] >= 0:
+        before = float(m.events[EVENT_POS, event] - 1)
+        count = bound(m, count, t.options[PLAIN_LAST], before, before)
+    for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
+        if t.conjuncts[k, CONJ_SLOT] >= 0 and m.exact[k]:
+            count = bound_by(
+                m, count, t.conjuncts[k, CONJ_SLOT], t.conjuncts[k, CONJ_OP], side_of_event(t, m, k, event)
+            )
+            if count < 0:
+                return -1
+    return count
+
+
+@inlined
+def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, count: int) -> int:
+    """Add the runs start .. stop-1 that fulfil all bounds to the candidates; return how many there are then."""
+    keep, picked = m.keep, m.candidates[PICK_RUN]
+    for at in range(start, stop, BLOCK):
+        size = min(BLOCK, stop - at)
+        least, most = m.bounds[0, 1], m.bounds[0, 2]
+        column = m.registers[int(m.bounds[0, 0]), at : at + size]
+        for i in range(size):
+            keep[i] = (column[i] >= least) & (column[i] <= most)
+        for b in range(1, bounds):
+            least, most = m.bounds[b, 1], m.bounds[b, 2]
+            column = m.registers[int(m.bounds[b, 0]), at : at + size]
+            for i in range(size):
+                keep[i] &= (column[i] >= least) & (column[i] <= most)
+        for i in range(size):
+            picked[count] = at + i
+            count += int(keep[i])
+    return count
+
+
+@inlined
+def bucket(x: float, start: int, room: int) -> int:
+    """Return the bucket of a key among those of a segment, which has as many as it has room for runs."""
+    if x == 0.0:
+        return start  # 0.0 and -0.0 are equal
+    mantissa, exponent = math.frexp(x)
+    mixed = int(mantissa * 2.0**53) * 31 + exponent * 7919
+    mixed = (mixed & 0xFFFFFFFF) * 0x9E3779B1 + ((mixed >> 32) & 0x3FFFFF) * 0x85EBCA6B
+    mixed = ((mixed >> 15) ^ mixed) & 0x7FFFFFFF
+    return start + ((mixed * room) >> 31)
+
+
+@inlined
+def scan_index(t: PlainTables, m: PlainMemory, state: int, key: float, bounds: int, count: int) -> int:
+    """Like `scan_all`, for the runs of a state that may have a key."""
+    at = bucket(key, m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state])
+    run = m.heads[at]
+    while run >= 0:
+        m.sizes[HAS_CHECKS] += 1
+        passes = True
+        for b in range(bounds):
+            x = m.registers[int(m.bounds[b, 0]), run]
+            if not (m.bounds[b, 1] <= x <= m.bounds[b, 2]):
+                passes = False
+                break
+        if passes:
+            m.candidates[PICK_RUN, count] = run
+            count += 1
+        run = m.runs[HELD_NEXT, run]
+    return count
+
+
+@part
+def holds_by_registers(t: PlainTables, m: PlainMemory, conjunct: int, run: int, event: int) -> bool:
+    """Return whether a condition that is no interval holds."""
+    load(t, m, t.conjuncts[conjunct, CONJ_LOAD], t.conjuncts[conjunct, CONJ_LOAD_END], run, event)
+    start, stop = t.conjuncts[conjunct, CONJ_WHOLE], t.conjuncts[conjunct, CONJ_WHOLE_END]
+    return run_program(t.rows, start, stop, m.values, m.constants, m.ranks, m.stack) == 1.0
+
+
+@inlined
+def filter_rest(t: PlainTables, m: PlainMemory, step: int, event: int, first: int, count: int) -> int:
+    """Keep the candidates from `first` on for which the conditions hold that are no intervals."""
+    picked = m.candidates[PICK_RUN]
+    for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
+        if t.conjuncts[k, CONJ_SLOT] >= 0 and m.exact[k]:
+            continue
+        kept = first
+        code = (t.conjuncts[k, CONJ_WHOLE], t.conjuncts[k, CONJ_WHOLE_END])
+        loads = (t.conjuncts[k, CONJ_LOAD], t.conjuncts[k, CONJ_LOAD_END])
+        for at in range(first, count, BLOCK):
+            size = min(BLOCK, count - at)
+            for lane in range(size):
+                m.block[lane] = picked[at + lane]
+            run_lanes(t, m, code, loads, event, size)
+            for lane in range(size):
+                picked[kept] = m.block[lane]
+                kept += int(m.lanes[0, lane] == 1.0)
+        count = kept
+    return count
+
+
+@inlined
+def filter_members(m: PlainMemory, slot: int, bit: int, first: int, count: int) -> int:
+    """Keep the candidates from `first` on whose bag does not have the member yet."""
+    kept = first
+    for c in range(first, count):
+        run = m.candidates[PICK_RUN, c]
+        m.candidates[PICK_RUN, kept] = run
+        kept += (int(m.registers[slot, run]) & bit) == 0
+    return kept
+
+
+@inlined
+def scan(t: PlainTables, m: PlainMemory, state: int, step: int, event: int, first: int) -> int:
+    """Put the runs of a state that can take an event by a step behind `first` candidates; return how many in all."""
+    bounds = bounds_of(t, m, step, event)
+    if bounds < 0:
+        return first
+    start, size = m.segments[SEGMENT_START, state], m.segments[SEGMENT_SIZE, state]
+    index = t.states[state, PLAIN_INDEX]
+    if index >= 0 and index == t.options[PLAIN_PART]:
+        count = scan_index(t, m, state, float(m.events[EVENT_PART, event]), bounds, first)
+    elif index >= 0 and t.steps[step, PLAIN_KEY] >= 0:
+        key = side_of_event(t, m, t.steps[step, PLAIN_KEY], event)
+        count = scan_index(t, m, state, key, bounds, first)
+    else:
+        m.sizes[HAS_CHECKS] += size
+        count = scan_all(m, start, start + size, bounds, first)
+    return filter_rest(t, m, step, event, first, count)
