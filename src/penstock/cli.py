@@ -6,6 +6,7 @@ Exit codes: 0 all is well, 1 a query has problems, 2 something could not be read
 from __future__ import annotations
 
 import json
+import math
 import platform
 import re
 import sys
@@ -29,6 +30,8 @@ from penstock.pattern.explain import explain_json
 from penstock.pattern.parser import parse
 from penstock.pattern.schema import Schema
 from penstock.pattern.validate import validate
+from penstock.plan.explain import explain_plan
+from penstock.plan.words import plan_words
 from penstock.reference import Event, Match, Quality, find, quality
 from penstock.testing import stream
 
@@ -48,6 +51,12 @@ SchemaOption = Annotated[
     typer.Option("--schema", help="Schema in TOML. Without it, the one beside the query is used, if there is one."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+RateOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rate", metavar="TYPE=NUMBER", help="Events per second of a type, to compare plans by; 1 if not given."
+    ),
+]
 
 
 class Format(StrEnum):
@@ -105,9 +114,11 @@ def explain(
     file: Annotated[str, typer.Argument(help="A file with a query; - is stdin.")],
     output: Annotated[Format, typer.Option("--format", help="Words, a diagram or facts.")] = Format.TEXT,
     schema: SchemaOption = None,
+    rate: RateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say in words, or draw, what a query asks for."""
+    """Say in words, or draw, what a query asks for, and how it will be run."""
+    rates = dict(map(_rate, rate or []))
     try:
         source = _open(file, schema)
         query = _query(source)
@@ -116,13 +127,25 @@ def explain(
         raise typer.Exit(PROBLEMS if isinstance(error, QueryError) else UNUSABLE) from None
     match Format.JSON if as_json else output:
         case Format.TEXT:
-            typer.echo(explain_query(query, source.schema))
+            typer.echo(f"{explain_query(query, source.schema)}\n\n{plan_words(explain_plan(query, rates))}")
         case Format.MERMAID:
             typer.echo(mermaid(query))
         case Format.DOT:
             typer.echo(dot(query))
         case Format.JSON:
-            _write_json(explain_json(query, source.schema))
+            _write_json({**explain_json(query, source.schema), "plan": asdict(explain_plan(query, rates))})
+
+
+def _rate(text: str) -> tuple[str, float]:
+    """Read TYPE=NUMBER."""
+    name, _, number = text.rpartition("=")
+    try:
+        rate = float(number)
+    except ValueError:
+        rate = math.nan
+    if not name or not 0 < rate < math.inf:
+        raise typer.BadParameter(f"'{text}' is no rate: give a type and events per second, as in --rate A=10")
+    return name, rate
 
 
 # --- demo ---------------------------------------------------------------------------------------------------
@@ -181,8 +204,8 @@ def _show_demo(query: ast.Query, facts: dict[str, Any]) -> None:
     _table(("quality", "false negatives", "false positives", "score"), rows)
     typer.echo(
         "\nStrict compares the events of matches, relaxed only how many there are per window."
-        "\nThe matches come from the reference matcher, which is slow and meant for tests. Streaming and shedding by"
-        "\nutility are not in this version: they are planned (README.md)."
+        "\nThe matches come from the reference matcher, which says what a query means; penstock.Engine finds the same,"
+        "\nfast. Spark and shedding by utility are not in this version: they are planned (README.md)."
     )
 
 

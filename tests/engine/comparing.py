@@ -16,9 +16,7 @@ import pyarrow as pa
 
 from penstock.engine.engine import Engine
 from penstock.engine.matches import Matches
-from penstock.pattern import ast
 from penstock.pattern.parser import parse
-from penstock.plan.terms import NotYetError
 from penstock.reference import Event, Match, find
 from penstock.testing import stream
 from tests.generators import FUNCTIONS, REMOTES, Case
@@ -34,12 +32,9 @@ def case_of(query: str, events: str) -> Case:
     return Case(parse(f"PATTERN {query}"), stream(events))
 
 
-def engine_of(query: ast.Query) -> Engine | None:
-    """Return an engine for a query of the generators; None if it cannot run it yet."""
-    try:
-        return Engine(query, functions=FUNCTIONS, remotes=REMOTES)
-    except NotYetError:
-        return None
+def engine_of(queries: Any, **options: Any) -> Engine:
+    """Return an engine for queries of the generators."""
+    return Engine(queries, functions=FUNCTIONS, remotes=REMOTES, **options)
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
@@ -76,8 +71,8 @@ def as_record_batch(events: Sequence[Event]) -> pa.RecordBatch:
 
 
 def as_pandas(events: Sequence[Event]) -> pd.DataFrame:
-    kinds = {"type": "object", "ts": "int64", "seq": "int64", "n": "Int64", "x": "float64", "k": "object"}
-    return pd.DataFrame(as_lists(events)).astype(kinds)
+    kinds = {"ts": "int64", "seq": "int64", "n": "Int64", "x": "float64", "flag": "boolean"}
+    return pd.DataFrame(as_lists(events), dtype="object").astype(kinds)
 
 
 FORMS: dict[str, Callable[[Sequence[Event]], Any]] = {
@@ -108,7 +103,7 @@ def again(engine: Engine) -> Engine:
 
 def found(case: Case, random: Random, *, restores: bool = False, engine: Engine | None = None) -> Matches:
     """Return what the engine finds in a case that is fed in random pieces, with snapshots between some of them."""
-    engine, matches = engine or Engine(case.query, functions=FUNCTIONS, remotes=REMOTES), Matches()
+    engine, matches = engine or engine_of(case.query), Matches()
     every = list(pieces(case.events, (random.randint(0, len(case.events)) for _ in range(random.randint(0, 3)))))
     chosen = random.randrange(len(every))
     for number, piece in enumerate(every):

@@ -5,25 +5,26 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import penstock as pk
 from penstock.engine.engine import Engine, EngineError
 from penstock.engine.matches import Matches
 from penstock.pattern import ast
-from penstock.reference import Event, runs
+from penstock.reference import runs
 from penstock.testing import stream
 from tests.engine.comparing import FORMS, Row, again, as_lists, case_of, engine_of, in_order, pieces, rows
 from tests.generators import EVERYTHING, FUNCTIONS, REMOTES, Case, cases, seeded
 
 CUTS = st.lists(st.integers(0, 14), max_size=6)
 FORM_NAMES = st.lists(st.sampled_from(sorted(FORMS)), min_size=7, max_size=7)
-CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+CALM = [HealthCheck.too_slow]
 NO_NEGATION = replace(EVERYTHING, negation=0)
 
 
@@ -46,7 +47,7 @@ def is_ordered(engine: Engine) -> bool:
 def assert_same(engine: Engine, got: Matches, wanted: Matches) -> None:
     if is_ordered(engine):
         assert rows(got) == rows(wanted)
-    assert sorted(map(repr, got)) == sorted(map(repr, wanted))
+    assert Counter(rows(got)) == Counter(rows(wanted))
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=CALM)
@@ -55,14 +56,12 @@ def test_batches_of_any_size_and_form_give_the_same_matches_in_the_same_order(
     case: Case, cuts: list[int], forms: list[str]
 ) -> None:
     engine = engine_of(case.query)
-    assume(engine is not None)
-    assert engine is not None
     whole, in_pieces, one_by_one = at_once(engine, case), Matches(), Matches()
-    engine = Engine(case.query)
+    engine = engine_of(case.query)
     for piece, form in zip(pieces(case.events, cuts), forms, strict=False):
         in_pieces += engine.process(FORMS[form](piece))
     in_pieces += engine.flush()
-    engine = Engine(case.query)
+    engine = engine_of(case.query)
     for event in in_order(case.events):
         one_by_one += engine.process(as_lists([event]))
     one_by_one += engine.flush()
@@ -72,18 +71,13 @@ def test_batches_of_any_size_and_form_give_the_same_matches_in_the_same_order(
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_empty_batch_changes_nothing(form: str) -> None:
-    compared = 0
-    for case in seeded(60):
+    for case in seeded(40):
         engine = engine_of(case.query)
-        if engine is None:
-            continue
         assert not engine.process(FORMS[form]([]))
         engine.process(FORMS[form](in_order(case.events)))
         before = engine.snapshot()
         assert not engine.process(FORMS[form]([]))
         assert engine.snapshot() == before
-        compared += 1
-    assert compared > 30
 
 
 def test_columns_may_have_other_names() -> None:
@@ -122,7 +116,6 @@ def returned(*batches: list[object]) -> list[object]:
     return [match.values["v"] for match in matches]
 
 
-@pytest.mark.xfail(reason="the types of RETURN columns are asked for before the first batch tells them")
 def test_values_are_returned_as_what_they_were() -> None:
     assert str(returned([3, 4], [])) == "[3, 4]"
     assert str(returned([3], [1.5])) == "[3.0, 1.5]"
@@ -141,15 +134,15 @@ def named(case: Case, name: str) -> ast.Query:
 @pytest.mark.parametrize("first", range(0, 240, 40))
 def test_several_queries_give_the_matches_of_each(first: int) -> None:
     """Forty queries see the stream of each of some of their cases."""
-    every = [case for case in seeded(40, first) if engine_of(case.query) is not None]
+    every = list(seeded(40, first))
     queries = [named(case, f"q{number}") for number, case in enumerate(every)]
     for events in sorted((case.events for case in every), key=len)[-2:]:
-        engine, matches = Engine([(query, 2.0) for query in queries]), Matches()
+        engine, matches = engine_of([(query, 2.0) for query in queries]), Matches()
         for piece in pieces(events, [5, 9]):
             matches += engine.process(as_lists(piece))
         matches += engine.flush()
         for query in queries:
-            alone = at_once(Engine(query), Case(query, events))
+            alone = at_once(engine_of(query), Case(query, events))
             together = [match for match in matches if match.query == query.name]
             assert sorted(map(repr, together)) == sorted(map(repr, alone)), query.source
         assert len(matches) > 10
@@ -203,8 +196,6 @@ def test_runs_are_those_of_the_reference(first: int) -> None:
     compared = 0
     for seed, case in enumerate(seeded(100, first, NO_NEGATION), start=first):
         engine = engine_of(case.query)
-        if engine is None:
-            continue
         for piece in pieces(case.events, [seed % 9]):
             engine.process(as_lists(piece))
         due, possible = true_runs(case)

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.engine.comparing import case_of, difference, engine_of, found
+from tests.engine.comparing import case_of, difference, found
 from tests.generators import seeded
 
 CASES = 5_000
@@ -18,15 +18,9 @@ OPEN = (84_352, 88_270)
 
 def compare(first: int, count: int) -> None:
     """Compare cases, each fed in random pieces; every other engine is restored from a snapshot between some."""
-    compared = 0
     for seed, case in enumerate(seeded(count, first), start=first):
-        engine = None if seed in OPEN else engine_of(case.query)
-        if engine is None:
-            continue
-        told = difference(case, found(case, Random(seed), restores=seed % 2 == 1, engine=engine))
+        told = "" if seed in OPEN else difference(case, found(case, Random(seed), restores=seed % 2 == 1))
         assert not told, f"seed {seed}: {told}\n{case!r}"
-        compared += 1
-    assert compared > count / 2
 
 
 @pytest.mark.parametrize("share", range(SHARES))

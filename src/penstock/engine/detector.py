@@ -57,7 +57,7 @@ class Detector:
     def process(self, batch: Batch) -> Matches:
         """Return the matches that a batch completes."""
         self._kinds |= {name: _common(self._kinds.get(name, "none"), kind) for name, kind in batch.kinds.items()}
-        self.functions.kinds = self._kind
+        self.functions.kinds = self._kind  # a new object each time: what follows from it is worked out again
         taken = self.intake.take(batch)
         self.without_key += taken.without_key
         start = self.store.size

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from ctypes import c_double
 from difflib import get_close_matches
 from functools import lru_cache
 from time import perf_counter
@@ -91,6 +92,7 @@ class Functions:
         self.has_texts = False
         self.when_text: list[Callable[[], None]] = []  # called when a call first returns a text
         self.slow: list[str] = []  # warnings that are due
+        self.warned: set[str] = set()  # functions that were warned of
         self._error: BaseException | None = None
         self._callers: dict[Callee, _Caller] = {}
         self._compiled: dict[tuple[str, int], Compiled | CannotCompileError] = {}
@@ -191,33 +193,51 @@ class _Caller:
         self.call: Callable[..., Any] = _python(functions, callee)
         self._code = BLOCK_FUNCTION(self.block)
         self.address = address_of(self._code)
-        self.rows, self.has_warned = 0, callee.asks is not Asks.FUNCTION
+        self.rows = 0  # that Python has done
+        self._kinds: list[str | None] = [None] * len(callee.arguments)
+        self._kinds_of: Kinds | None = None
         self.seen: set[type] = set()  # types of results
 
     def block(self, arguments: int | None, stride: int, count: int, results: int) -> int:
-        """Do all rows; if one fails, all are missing."""
-        out = results_at(results, count)
-        if self.functions.has_failed:
-            out[:] = np.nan  # what comes of it is not looked at
-            return count
+        """Do all rows; if one fails, all are missing, and what comes of that is not looked at."""
         try:
-            self.do_rows(rows_at(arguments or 0, stride, count, len(self.callee.arguments)), out)
+            if not self.functions.has_failed:
+                start = perf_counter()
+                done = (self.do_row if count == 1 else self.do_rows)(arguments or 0, stride, count, results)
+                self.tell(done, perf_counter() - start)
         except BaseException as error:  # also an interrupt: nothing may pass through machine code
             self.functions.fail(error)
-            out[:] = np.nan
+        if self.functions.has_failed:
+            results_at(results, count)[:] = np.nan
         return count
 
-    def do_rows(self, arguments: list[Floats], out: Floats) -> None:
-        is_there = ~np.isnan(arguments).any(axis=0) if arguments else np.ones(len(out), np.bool_)
-        kinds = [kind_of(node, self.functions.kinds) for node in self.callee.arguments]
-        start = perf_counter()
-        columns = [self.as_python(values[is_there], kind) for values, kind in zip(arguments, kinds, strict=True)]
-        count = int(is_there.sum())
+    def do_row(self, arguments: int, stride: int, count: int, results: int) -> int:
+        """Do one row, without arrays: they would cost more than the call. Return how many calls there were."""
+        given = [c_double.from_address(arguments + 8 * stride * k).value for k in range(len(self.kinds))]
+        result = math.nan
+        if not any(map(math.isnan, given)):
+            result = self.called([tuple(map(self.one_as_python, given, self.kinds))])[0]
+        c_double.from_address(results).value = result
+        return int(result == result)
+
+    def do_rows(self, arguments: int, stride: int, count: int, results: int) -> int:
+        """Do rows; return how many calls there were."""
+        given = rows_at(arguments, stride, count, len(self.kinds))
+        is_there = ~np.isnan(given).any(axis=0) if given else np.ones(count, np.bool_)
+        columns = [self.as_python(values[is_there], kind) for values, kind in zip(given, self.kinds, strict=True)]
         rows = list(zip(*columns, strict=True)) if columns else [()] * count
-        results = np.full(len(out), np.nan)
-        results[is_there] = self.called(rows)
-        out[:] = results
-        self.tell(count, perf_counter() - start)
+        out, numbers = results_at(results, count), self.called(rows)
+        out[:] = np.nan
+        out[is_there] = numbers
+        return len(rows)
+
+    @property
+    def kinds(self) -> list[str | None]:
+        """What its arguments are before they become numbers."""
+        if self._kinds_of is not self.functions.kinds:
+            self._kinds_of = self.functions.kinds
+            self._kinds = [kind_of(node, self._kinds_of) for node in self.callee.arguments]
+        return self._kinds
 
     def called(self, rows: list[tuple[Any, ...]]) -> list[float]:
         row: tuple[Any, ...] = ()
@@ -244,10 +264,12 @@ class _Caller:
     def tell(self, count: int, seconds: float) -> None:
         """Note a warning the first time that rows are slow, with what they cost."""
         self.rows += count
-        compiled = self.functions.compiled(self.callee)
-        if self.has_warned or not count or compiled is None or (isinstance(compiled, Compiled) and self.rows < _MANY):
+        if not count or self.callee.name in self.functions.warned:
             return
-        self.has_warned = True
+        compiled = self.functions.compiled(self.callee)
+        if compiled is None or (isinstance(compiled, Compiled) and self.rows < _MANY):
+            return
+        self.functions.warned.add(self.callee.name)
         why = "its arguments are texts, or it raises" if isinstance(compiled, Compiled) else str(compiled)
         name, cost = self.callee.name, 1e6 * seconds / count
         self.functions.slow.append(
@@ -257,6 +279,14 @@ class _Caller:
         )
 
     # --- values -----------------------------------------------------------------------------------------------
+
+    def one_as_python(self, value: float, kind: str | None) -> Any:
+        """Return a value as Python has it."""
+        if _is_text(value):
+            return self.functions.texts[int(value - TEXT_LOW)]
+        if kind == "bool":
+            return value == 1.0
+        return int(value) if kind != "float" and value.is_integer() else value
 
     def as_python(self, values: Floats, kind: str | None) -> list[Any]:
         """Return values as Python has them."""

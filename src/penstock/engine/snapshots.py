@@ -1,7 +1,7 @@
 """Snapshots as bytes: nested dicts of arrays, texts and numbers, with a version and a checksum. Nothing is pickled.
 
-Layout: magic, version (2 bytes), length of the header (8), checksum of this length and all that follows (8); then the header (JSON: the
-tree, in which an array is its type, shape and place), then the arrays, row by row.
+Layout: magic, version (2 bytes), length of the header (8), checksum of that length and of all that follows (8); then the
+header (JSON: the tree, in which an array is its type, shape and place), then the arrays, row by row.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def _described(value: Any, pieces: list[Any], at: list[int]) -> Any:
     if isinstance(value, dict):
         return {key: _described(each, pieces, at) for key, each in value.items()}
     if isinstance(value, np.ndarray):
+        assert value.dtype.name in _TYPES, f"no array of {value.dtype.name} can be restored"
         start = at[0]
         at[0] += value.nbytes
         rows = [value] if value.flags.c_contiguous else list(np.atleast_2d(value))

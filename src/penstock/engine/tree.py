@@ -203,6 +203,8 @@ class TreeMatcher:
 
 def why_no_tree(plan: Plan) -> str | None:
     """Return why a query has no tree plan in the engine; None if it may have one."""
+    if plan.terms.is_calling:
+        return "it calls a function of several events, which the tree's machine does not do"
     if plan.query.partition and isinstance(plan.query.within, ast.CountSpan):
         return "WITHIN n EVENTS with PARTITION BY: buffers of partitions that get no more events would not be dropped"
     return why_not(plan)

@@ -37,6 +37,9 @@ from penstock.plan.layout import (
     PLAIN_VARIABLE,
     SEGMENT_SIZE,
     SHRINK,
+    SLOT_CONSUMED,
+    SLOT_LEFT,
+    SLOT_TAKEN,
     TAKE,
 )
 from penstock.plan.plain import PlainTables
@@ -120,7 +123,7 @@ def can_open(t: PlainTables, m: PlainMemory, step: int, event: int) -> bool:
 
 
 @inlined
-def ask_openings(t: PlainTables, m: PlainMemory, event: int, count: int, taken: int, consumed: int) -> int:
+def ask_openings(t: PlainTables, m: PlainMemory, event: int, count: int) -> int:
     """Note the runs that an event opens: all of them under EACH; else one per variable, where the event is free."""
     low, high = m.events[EVENT_LOW, event], m.events[EVENT_HIGH, event]
     if t.options[PLAIN_LOW] >= 0 and low > high:
@@ -140,11 +143,10 @@ def ask_openings(t: PlainTables, m: PlainMemory, event: int, count: int, taken: 
             count = pick(m, count, -1, step, low, high)
             add_group(m, TAKE, step, count - 1, count)
             continue
-        free = windows_mask(t, low, high, low) & ~(taken if t.steps[step, PLAIN_CONSUMING] else consumed)
-        first, count = count, pick_windows(m, count, -1, step, low, free)
+        for slot in range(high - low + 1):
+            m.slots[SLOT_LEFT, slot] = True
+        first, count = count, take_windows(t, m, count, -1, step, low, low, high)
         add_groups(m, TAKE, step, first, count)
-        taken |= free
-        consumed |= free if t.steps[step, PLAIN_CONSUMING] else 0
     return count
 
 
@@ -155,30 +157,28 @@ def add_groups(m: PlainMemory, kind: int, step: int, start: int, stop: int) -> N
         add_group(m, kind, step, start, stop)
 
 
-# --- CONSUME at binding: windows as bits, the event's first window lowest --------------------------------------
-
-
-@inlined
-def windows_mask(t: PlainTables, low: int, high: int, base: int) -> int:
-    """Return windows low .. high as bits; without windows there is one."""
-    if t.options[PLAIN_LOW] < 0:
-        return 1
-    return ((1 << (high - low + 1)) - 1) << (low - base)
+# --- CONSUME at binding: a slot for each window of the event, its first window first -----------------------------
 
 
 @part
-def pick_windows(m: PlainMemory, count: int, run: int, step: int, base: int, windows: int) -> int:
-    """Note a candidate per stretch of neighbouring windows; return how many candidates there are then."""
-    at = 0
-    while windows:
-        while not windows & 1:
-            windows >>= 1
-            at += 1
-        first = at
-        while windows & 1:
-            windows >>= 1
-            at += 1
-        count = pick(m, count, run, step, base + first, base + at - 1)
+def take_windows(
+    t: PlainTables, m: PlainMemory, count: int, run: int, step: int, base: int, low: int, high: int
+) -> int:
+    """Take the event in the windows that are left to a run and in which the event is free; return how many candidates.
+
+    A candidate is a stretch of neighbouring windows.
+    """
+    consuming = bool(t.steps[step, PLAIN_CONSUMING])
+    blocked = m.slots[SLOT_TAKEN] if consuming else m.slots[SLOT_CONSUMED]
+    first = -1
+    for slot in range(low - base, high - base + 2):
+        if slot <= high - base and m.slots[SLOT_LEFT, slot] and not blocked[slot]:
+            m.slots[SLOT_LEFT, slot], m.slots[SLOT_TAKEN, slot] = False, True
+            m.slots[SLOT_CONSUMED, slot] |= consuming
+            first = slot if first < 0 else first
+        elif first >= 0:
+            count = pick(m, count, run, step, base + first, base + slot - 1)
+            first = -1
     return count
 
 
@@ -218,43 +218,47 @@ def resolve(t: PlainTables, m: PlainMemory, event: int, count: int) -> int:
     What was asked becomes the lower part of the candidates; what is done stands behind it. Return how many there are
     in all, -1 if there is no room.
     """
-    base = m.events[EVENT_LOW, event]
-    span = 1 if t.options[PLAIN_LOW] < 0 else max(1, m.events[EVENT_HIGH, event] - base + 1)
-    steps = t.states[0, PLAIN_STEP_END] - t.states[0, PLAIN_STEP]
-    needed = (3 * count + steps) * span
-    if count + needed >= m.candidates.shape[1] or 3 * needed >= len(m.groups):
+    base, span = m.events[EVENT_LOW, event], max(1, m.events[EVENT_HIGH, event] - m.events[EVENT_LOW, event] + 1)
+    needed = (3 * count + t.states[0, PLAIN_STEP_END] - t.states[0, PLAIN_STEP]) * span
+    if count + needed >= m.candidates.shape[1] or 3 * needed >= len(m.groups) or span >= m.slots.shape[1]:
         return -1
+    for slot in range(span):
+        m.slots[SLOT_TAKEN, slot] = m.slots[SLOT_CONSUMED, slot] = False
     sort_by_birth(t, m, count)
     order = m.candidates[PICK_ORDER]
     m.sizes[HAS_GROUPS] = 0
-    taken, consumed, done = 0, 0, count
-    k = 0
+    done, k = count, 0
     while k < count:
-        run = m.candidates[PICK_RUN, order[k]]
-        low, high = m.candidates[PICK_LOW, order[k]], m.candidates[PICK_HIGH, order[k]]
-        mine = windows_mask(t, low, high, base)
-        left = mine
+        run, low, high = m.candidates[PICK_RUN, order[k]], base, base
+        if t.options[PLAIN_LOW] >= 0:
+            low, high = m.candidates[PICK_LOW, order[k]], m.candidates[PICK_HIGH, order[k]]
+        for slot in range(low - base, high - base + 1):
+            m.slots[SLOT_LEFT, slot] = True
+        before = done
         while k < count and m.candidates[PICK_RUN, order[k]] == run:
             step = m.candidates[PICK_STEP, order[k]]
-            free = left & ~(taken if t.steps[step, PLAIN_CONSUMING] else consumed)
-            first, done = done, pick_windows(m, done, run, step, base, free)
+            first, done = done, take_windows(t, m, done, run, step, base, low, high)
             add_groups(m, TAKE, step, first, done)
-            left, taken = left & ~free, taken | free
-            consumed |= free if t.steps[step, PLAIN_CONSUMING] else 0
             k += 1
-        if left != mine:
-            done = keep_rest(m, done, run, base, left)
-    return ask_openings(t, m, event, done, taken, consumed)
+        if done > before:
+            done = keep_rest(m, done, run, base, low, high)
+    return ask_openings(t, m, event, done)
 
 
 @part
-def keep_rest(m: PlainMemory, count: int, run: int, base: int, windows: int) -> int:
+def keep_rest(m: PlainMemory, count: int, run: int, base: int, low: int, high: int) -> int:
     """Note what becomes of a run that has taken an event in some windows: it goes on in the others, or leaves."""
-    first, count = count, pick_windows(m, count, run, -1, base, windows)
-    if count == first:
+    before, first = count, -1
+    for slot in range(low - base, high - base + 2):
+        if slot <= high - base and m.slots[SLOT_LEFT, slot]:
+            first = slot if first < 0 else first
+        elif first >= 0:
+            count = pick(m, count, run, -1, base + first, base + slot - 1)
+            first = -1
+    if count == before:
         count = pick(m, count, run, -1, 0, 0)
-        add_group(m, LEAVE, -1, first, count)
+        add_group(m, LEAVE, -1, before, count)
         return count
-    add_groups(m, COPY_RUN, -1, first + 1, count)
-    add_group(m, SHRINK, -1, first, first + 1)
+    add_groups(m, COPY_RUN, -1, before + 1, count)
+    add_group(m, SHRINK, -1, before, before + 1)
     return count

@@ -441,7 +441,7 @@ def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
         if count < 0:
             return MORE_CANDIDATES
     else:
-        ask_openings(t, m, event, count, 0, 0)
+        ask_openings(t, m, event, count)
     if m.sizes[HAS_GROUPS] > 0:
         status = room_for(t, m)
         if status != DONE:

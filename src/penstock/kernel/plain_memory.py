@@ -41,6 +41,7 @@ class PlainMemory(NamedTuple):
     # While thinking: what the event may do; bounds of a step; one block of answers; the stack machine.
     candidates: Ints  # (4, ·)
     groups: Ints  # (·, 4) ranges of candidates that do the same
+    slots: Bools  # (3, ·) of the event's windows: taken by a run, consumed; left to the run at hand
     bounds: Floats  # (·, 3) register, least, most
     keep: NDArray[np.uint8]  # (BLOCK,)
     block: Ints  # (BLOCK,) the runs that the machine works on
@@ -78,6 +79,7 @@ def new_plain_memory(
         np.zeros((layout.MATCH_WIDTH, room), np.int64),
         np.zeros((layout.PICK_WIDTH, room), np.int64),
         np.zeros((4 * len(t.steps) + 16, layout.GROUP_WIDTH), np.int64),
+        np.zeros((layout.SLOT_WIDTH, room), np.bool_),
         np.zeros((8 + len(t.conjuncts), 3), np.float64),
         np.zeros(BLOCK, np.uint8),
         np.zeros(BLOCK, np.int64),
@@ -106,7 +108,7 @@ def with_plain_room(memory: PlainMemory, status: int) -> PlainMemory:
     grown = memory._replace(**{name: wider(array, 2 * array.shape[1] + 8)})
     if status == layout.MORE_CANDIDATES:
         groups = np.zeros((2 * len(memory.groups), layout.GROUP_WIDTH), np.int64)
-        grown = grown._replace(groups=groups)
+        grown = grown._replace(groups=groups, slots=np.zeros((layout.SLOT_WIDTH, 2 * array.shape[1] + 8), np.bool_))
     return grown
 
 

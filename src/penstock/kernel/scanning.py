@@ -193,8 +193,10 @@ def filter_rest(t: PlainTables, m: PlainMemory, step: int, event: int, first: in
     """Keep the candidates from `first` on for which the conditions hold that are no intervals."""
     picked = m.candidates[PICK_RUN]
     for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
-        if t.conjuncts[k, CONJ_SLOT] >= 0 and m.exact[k]:
-            continue
+        if t.conjuncts[k, CONJ_SLOT] >= 0 and (
+            m.exact[k] or t.conjuncts[k, CONJ_WHOLE] == t.conjuncts[k, CONJ_WHOLE_END]
+        ):
+            continue  # an interval, or one that another condition implies
         kept = first
         code = (t.conjuncts[k, CONJ_WHOLE], t.conjuncts[k, CONJ_WHOLE_END])
         loads = (t.conjuncts[k, CONJ_LOAD], t.conjuncts[k, CONJ_LOAD_END])

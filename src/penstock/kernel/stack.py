@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.kernel.calling import arity_of, call_block
 from penstock.kernel.compiling import inlined, part
+from penstock.plan.joins import DOWN, UP
 from penstock.plan.layout import (
     ABS,
     ADD,
@@ -149,6 +150,8 @@ def run_program(
             stack[top] = truth(stack[top] != 1.0)
         elif code in (NEG, SIGN) or ABS <= code <= LN:
             stack[top] = function(code, stack[top])
+        elif code in (UP, DOWN):
+            stack[top] = np.nextafter(stack[top], math.inf if code == UP else -math.inf)
         elif code == CALL:
             top += 1 - arity_of(constants, argument)
             call_block(constants, argument, stack, top, 1, 1)

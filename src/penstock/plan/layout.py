@@ -97,6 +97,8 @@ PICK_RUN, PICK_LOW, PICK_HIGH, PICK_STEP, PICK_ORDER, PICK_WIDTH = range(6)
 GROUP_KIND, GROUP_STEP, GROUP_FROM, GROUP_TO, GROUP_WIDTH = range(5)
 # kinds of groups: a run takes the event (and leaves its state), is copied, shrinks to some windows, leaves
 TAKE, COPY_RUN, SHRINK, LEAVE = range(4)
+# rows of PlainMemory.slots
+SLOT_TAKEN, SLOT_CONSUMED, SLOT_LEFT, SLOT_WIDTH = range(4)
 # rows of PlainMemory.newest
 NEWEST_POS, NEWEST_LOW, NEWEST_WIDTH = range(3)
 # places in PlainMemory.sizes

@@ -18,7 +18,6 @@ from penstock.plan.registers import Asked, Expression, Keep, Kept, Load, Registe
 from penstock.plan.tables import Ints, table, within_of
 from penstock.plan.terms import Code, Program, Terms
 
-MAX_OVERLAP = 62  # windows of one event that a bit mask can hold
 MAX_MEMBERS = 52  # members of a bag that a float64 can hold as bits
 
 _SETTERS = {
@@ -46,7 +45,6 @@ def why_not_plain(
     """Return why a query is not plain; None if it is."""
     moves = query.select.policy in (Policy.FIRST, Policy.STRICT)
     waits = moves and any(s.endings and machine.leaving(n) for n, s in enumerate(machine.states))
-    consumes = moves and bool(query.consume.all or query.consume.variables)
     if numbered.negations:
         return "it has a negation"
     if any(registers.deep.values()) or due_at_end:
@@ -59,18 +57,7 @@ def why_not_plain(
         return "it repeats a group with AND or ANY"
     if query.returns and any(info.depth or not isinstance(info.part, Leaf) for info in numbered.loops):
         return "RETURN may ask for the rounds of a repeated group"
-    if consumes and query.window is not None and not 0 < overlap(query.window) <= MAX_OVERLAP:
-        return "windows that consume overlap too much"
     return None
-
-
-def overlap(window: ast.Window) -> int:
-    """Return how many windows may hold an event; 0 if that is not known."""
-    if window.on is not None:
-        return 0
-    every = window.every or window.length
-    length, step = (each.us if isinstance(each, ast.TimeSpan) else each.events for each in (window.length, every))
-    return -(-length // step)
 
 
 def plain_tables(

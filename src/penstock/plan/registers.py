@@ -9,12 +9,14 @@ groups, members of ANY, a[3]), go through the elements of the run.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
 
 from penstock.pattern import ast
 from penstock.plan.automaton import Automaton, State, Transition
+from penstock.plan.joins import JoinCondition, Term, bounds, term
 from penstock.plan.positions import Numbered
 from penstock.plan.terms import COMPARISONS, Code, Condition, Index, Program, Reference, Terms
 
@@ -80,7 +82,7 @@ class Load:
 class Asked:
     """A condition as a step asks it. With a register it is an interval: register `op` program, which reads the event.
 
-    `condition` is -1 for SAME, which is an interval always.
+    `condition` is -1 for what is an interval only: SAME, and what another condition implies.
     """
 
     condition: int
@@ -126,7 +128,10 @@ class Registers:
                 self.deep[step].append((number, newest_only))
             elif loads != _VACUOUS:
                 assert not isinstance(loads, str)
-                self.asked[step].append(self.as_interval(number, condition, loads) or Asked(number, loads))
+                interval = self.as_interval(number, condition, loads)
+                self.asked[step] += (
+                    [interval] if interval else [*self.loosely(step, condition, loads), Asked(number, loads)]
+                )
 
     def same(self, step: Transition, column: int) -> Asked:
         """Return SAME as what it says of a run: the event has what the first one has."""
@@ -202,6 +207,25 @@ class Registers:
                     return Asked(number, loads, only or Expression(program, mine), code, other)
         return None
 
+    def loosely(self, step: Transition, condition: Condition, loads: tuple[Load, ...]) -> Iterator[Asked]:
+        """Yield intervals that hold whenever a condition does, though not only then: `abs(a.x - b.x) < 5` has two."""
+        references = [self.terms.references[load.reference] for load in loads]
+        if any(code > Code.MAX for code, _ in condition.program) or any(
+            ref.index is not Index.CURRENT or ref.aggregate >= 0 for ref in references
+        ):
+            return
+        place = {(ref.variable, ref.column): load for ref, load in zip(references, loads, strict=True)}
+        found = term(condition.program, self.terms)
+        mine = 1 << step.variable
+        for bound in bounds(JoinCondition("", found.variables, found), mine, found.variables & ~mine):
+            kept, read = (_program(side, place) for side in (bound.theirs, bound.mine))
+            used = tuple(place[ref.variable, ref.column] for ref in references)
+            of_run = tuple(load for load in used if (int(Code.REF), load.reference) in kept)
+            of_event = tuple(load for load in used if (int(Code.REF), load.reference) in read)
+            if of_run and all(load.place is Place.RUN for load in of_run):
+                register = of_run[0].register if len(kept) == 1 else Expression(kept, of_run)
+                yield Asked(-1, (*of_event, *of_run), register, Code(bound.code), read)
+
     # --- registers per state ----------------------------------------------------------------------------------
 
     def allocate(self) -> list[dict[Kept, int]]:
@@ -231,3 +255,11 @@ class Registers:
         worked_out = sorted((r for r in kept if isinstance(r, Expression)), key=lambda r: r.program)
         in_order: list[Kept] = [*plain, *worked_out]
         return {register: slot for slot, register in enumerate(in_order)}
+
+
+def _program(value: Term, place: dict[tuple[int, int], Load]) -> Program:
+    """Return an expression of penstock.plan.joins as a program over references."""
+    return tuple(
+        (int(code), place[argument, column].reference if code == Code.REF else argument)
+        for code, argument, column in value.program()
+    )
