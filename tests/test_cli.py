@@ -172,6 +172,33 @@ class TestExplain:
         assert result.exit_code == 0
         assert result.stdout.startswith(start)
 
+    def test_the_plan(self, folder: Path) -> None:
+        text = run("explain", folder / "good.cep").stdout
+        assert "\n\nAutomaton, on the plain kernel\n" in text
+        assert "         a.price < b.price, by interval on a.price\n" in text
+        assert "\n\nTree plan, at A 1/s, B 1/s\n" in text
+        plan = json.loads(run("explain", "--json", folder / "good.cep").stdout)["plan"]
+        assert (plan["kernel"], plan["problem"], plan["tree"]["order"]) == ("plain", None, "(a b)")
+        assert plan["states"][1]["steps"][0]["checks"][0]["how"] == "interval"
+
+    def test_rates(self, folder: Path) -> None:
+        text = run("explain", folder / "good.cep", "--rate", "A=10", "--rate", "B=0.5").stdout
+        assert "\n\nTree plan, at A 10/s, B 0.5/s\n" in text
+
+    @pytest.mark.parametrize("rate", ["A", "A=", "=3", "A=fast", "A=-1", "A=0", "A=nan", "A=inf"])
+    def test_what_is_no_rate(self, rate: str, folder: Path) -> None:
+        result = run("explain", folder / "good.cep", "--rate", rate)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "--rate A=10" in result.stderr
+
+    def test_a_query_that_cannot_be_run_is_still_explained(self, folder: Path) -> None:
+        members = ", ".join(f"SEQ(A{n} a{n}, B{n} b{n})" for n in range(12))
+        (folder / "many.cep").write_text(f"PATTERN AND({members}) WITHIN 1 s", encoding="utf-8")
+        result = run("explain", folder / "many.cep")
+        assert result.exit_code == 0
+        assert "\n\nVariables\n" in result.stdout
+        assert "\n\nPlan\n  none: the pattern has more than 5,000 states" in result.stdout
+
     def test_a_query_with_problems(self, folder: Path) -> None:
         result = run("explain", folder / "two.cep")
         assert (result.exit_code, result.stdout) == (1, "")

@@ -24,6 +24,7 @@ from tests.engine.comparing import as_lists, pieces, row, rows
 from tests.generators import FUNCTIONS, REMOTES, Case, seeded
 
 CASES = 150
+Batch = dict[str, list[Any]]
 compiled_only = pytest.mark.skipif(not IS_COMPILING, reason="nothing is compiled")
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, where kernels run as plain Python
 
@@ -40,7 +41,7 @@ class Slow:
         return self.function(*arguments)
 
 
-def events(**columns: list[Any]) -> dict[str, list[Any]]:
+def events(**columns: list[Any]) -> Batch:
     """Return a batch: A, B, A, B, … with times 1, 2, 3, …"""
     size = len(next(iter(columns.values())))
     return {"type": [("A", "B")[k % 2] for k in range(size)], "ts": list(range(1, size + 1)), **columns}
@@ -50,12 +51,12 @@ def bound(matches: Matches) -> list[tuple[int, ...]]:
     return sorted(tuple(seq for each in match.events.values() for seq in each) for match in matches)
 
 
-def run(query: str, batch: dict[str, list[Any]], **options: Any) -> Matches:
+def run(query: str, batch: Batch, **options: Any) -> Matches:
     engine = pk.Engine(parse(f"PATTERN {query} WITHIN 1 min"), **options)
     return engine.process(batch) + engine.flush()
 
 
-def of_reference(query: str, batch: dict[str, list[Any]], **options: Any) -> list[tuple[int, ...]]:
+def of_reference(query: str, batch: Batch, **options: Any) -> list[tuple[int, ...]]:
     names = [name for name in batch if name not in ("type", "ts")]
     stream = [
         Event(batch["type"][k], ts, k, {name: batch[name][k] for name in names}) for k, ts in enumerate(batch["ts"])
@@ -146,12 +147,18 @@ def test_texts_in_and_out(condition: str) -> None:
     assert wanted
 
 
+@pytest.mark.parametrize("sign", ["<", ">=", ">"])
+@pytest.mark.parametrize("cut", [0, 8])
 @pytest.mark.filterwarnings("ignore::penstock.engine.functions.SlowFunctionWarning")
-def test_a_function_that_returns_numbers_and_then_texts() -> None:
+def test_a_function_that_returns_numbers_and_then_texts(sign: str, cut: int) -> None:
     functions: dict[str, Callable[..., Any]] = {"f": lambda x, y: x + y if x + y < 10 else "z" * int(x)}
-    batch = {"type": list("ABABCCABCC"), "ts": list(range(10)), "x": [1, 2, 3, 4, 5, 9, 9, 9, 100, -1]}
-    query = "SEQ(A a, B b, C c) WHERE f(a.x, b.x) < c.x"
-    assert bound(run(query, batch, functions=functions)) == of_reference(query, batch, functions=functions)
+    batch: Batch = {"type": list("ABABCCABCC"), "ts": list(range(10)), "x": [1, 2, 3, 4, 5, 9, 9, 9, 100, -1]}
+    query = f"SEQ(A a, B b, C c) WHERE f(a.x, b.x) {sign} c.x"
+    engine = pk.Engine(parse(f"PATTERN {query} WITHIN 1 min"), functions=functions)
+    matches = engine.process({name: values[:cut] for name, values in batch.items()})
+    engine = pk.Engine.restore(engine.snapshot(), functions=functions)
+    matches += engine.process({name: values[cut:] for name, values in batch.items()})
+    assert bound(matches + engine.flush()) == of_reference(query, batch, functions=functions)
 
 
 # --- derived columns ------------------------------------------------------------------------------------------
@@ -171,7 +178,7 @@ def test_what_one_event_tells_is_a_column_and_a_key() -> None:
 @pytest.mark.filterwarnings("ignore::penstock.engine.functions.SlowFunctionWarning")
 def test_functions_are_called_once_per_event_and_only_where_other_conditions_hold() -> None:
     f = Slow(lambda x: 100 // x)
-    batch = {"type": ["A", "A", "C", "B", "B"], "ts": [1, 2, 3, 4, 5], "x": [0, 5, 0, 4, 50]}
+    batch: Batch = {"type": ["A", "A", "C", "B", "B"], "ts": [1, 2, 3, 4, 5], "x": [0, 5, 0, 4, 50]}
     matches = run(
         "SEQ(A a, B b) WHERE a.x > 0 AND f(a.x) > 0 AND f(a.x) < b.x AND f(a.x) + 1 < b.x", batch, functions={"f": f}
     )
@@ -286,7 +293,7 @@ def test_results_that_are_no_values_are_refused() -> None:
 @pytest.mark.filterwarnings("ignore::penstock.engine.functions.SlowFunctionWarning")
 def test_too_many_new_texts_while_the_kernel_runs() -> None:
     size = 2 * NEW_TEXTS + 64
-    batch = {"type": ["A"] + ["B"] * size, "ts": list(range(size + 1)), "n": list(range(size + 1))}
+    batch: Batch = {"type": ["A"] + ["B"] * size, "ts": list(range(size + 1)), "n": list(range(size + 1))}
     with pytest.raises(FunctionError, match="more than 4,096 new texts in one batch"):
         run("SEQ(A a, B b) WHERE f(a.n, b.n) < 'p'", batch, functions={"f": Slow(lambda n, m: f"{n}-{m}")})
 

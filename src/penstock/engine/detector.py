@@ -14,6 +14,7 @@ from penstock.engine.emission import Emission
 from penstock.engine.found import Found
 from penstock.engine.functions import Functions
 from penstock.engine.general import GeneralMatcher
+from penstock.engine.hooks import MAX_WINDOWS, HookError, Hooks
 from penstock.engine.intake import Intake
 from penstock.engine.matcher import Matcher
 from penstock.engine.matches import Matches, Output
@@ -21,6 +22,7 @@ from penstock.engine.plain import PlainMatcher
 from penstock.engine.store import Store
 from penstock.engine.tree import TreeMatcher, best_tree, read_tree, statistics_of, why_no_tree
 from penstock.pattern import ast
+from penstock.plan import layout
 from penstock.plan.planning import Plan
 from penstock.plan.tables import Ints
 
@@ -34,9 +36,7 @@ _SPELLED: dict[str, str | None] = {"text": "string", "mixed": None, "none": None
 class Detector:
     """Finds the matches of one query in the batches of a reader."""
 
-    def __init__(
-        self, plan: Plan, reader: Reader, functions: Functions, max_runs: int, mode: Mode = "auto"
-    ) -> None:
+    def __init__(self, plan: Plan, reader: Reader, functions: Functions, max_runs: int, mode: Mode = "auto") -> None:
         self.plan, self.reader, self.functions = plan, reader, functions
         self.without_key = 0  # events that are in no partition
         self._kinds: dict[str, Kind] = {}  # what the attributes were in all batches so far
@@ -54,7 +54,7 @@ class Detector:
         self.output = Output(plan, self.store, self._keys, self.intake.window_names, self._kind, functions)
         functions.kinds = self._kind
 
-    def process(self, batch: Batch) -> Matches:
+    def process(self, batch: Batch, hooks: Hooks | None = None) -> Matches:
         """Return the matches that a batch completes."""
         self._kinds |= {name: _common(self._kinds.get(name, "none"), kind) for name, kind in batch.kinds.items()}
         self.functions.kinds = self._kind  # a new object each time: what follows from it is worked out again
@@ -62,6 +62,7 @@ class Detector:
         self.without_key += taken.without_key
         start = self.store.size
         self.store.append(taken)
+        self._shed(None if hooks is None else hooks.of(taken.rows), start)
         if self.why_no_tree is None and self.intake.count >= self._choose_at:
             self._choose(batch.types[taken.rows], start)
         if isinstance(self.matcher, PlainMatcher | TreeMatcher) and self._passes_all:
@@ -73,6 +74,30 @@ class Detector:
             matches = self._emitted(self.matcher.run(start))
         self._reclaim()
         return matches
+
+    def check(self, hooks: Hooks, size: int) -> None:
+        """Refuse hooks that a batch of this size, or the query, cannot have; from now on it keeps runs for them."""
+        hooks.check(size, len(self.plan.automaton.states))
+        if not hooks.needs_runs:
+            return
+        if self.plan.plain is None:
+            raise HookError(f"the query has no hooks about runs: {self.plan.why_not_plain}")
+        if isinstance(self.matcher, TreeMatcher):
+            raise HookError(
+                "the query runs by a tree plan, which keeps no runs\n  fix: Engine(query, plan='automaton') keeps runs"
+            )
+        self.why_no_tree = "hooks are about runs"
+
+    def _shed(self, hooks: Hooks | None, start: int) -> None:
+        """Hand the decisions about the events from place `start` on to the matcher."""
+        if hooks is not None and hooks.events is not None:
+            self.store.fits[:, start : self.store.size][:, hooks.events] = False
+        if isinstance(self.matcher, PlainMatcher):
+            events = self.store.events[:, start : self.store.size]
+            spans = events[layout.EVENT_HIGH] - events[layout.EVENT_LOW] + 1
+            if hooks is not None and hooks.windows is not None and spans.max(initial=0) > MAX_WINDOWS:
+                raise HookError(f"an event is in {spans.max()} windows, and shedding tells {MAX_WINDOWS} apart")
+            self.matcher.set_hooks(hooks, start)
 
     def _choose(self, types: Ints, start: int) -> None:
         """Choose the cheapest plan for the newest events; take in again what was before place `start`."""

@@ -8,9 +8,11 @@ from typing import Any
 from penstock.engine.batches import SEQ, TIME, TYPE, Reader
 from penstock.engine.detector import Detector, Mode
 from penstock.engine.functions import Functions, check_registered
+from penstock.engine.hooks import HookError, Hooks, size_of
 from penstock.engine.intake import attributes
 from penstock.engine.matcher import TooManyRunsError
 from penstock.engine.matches import Matches
+from penstock.engine.plain import PlainMatcher
 from penstock.engine.snapshots import SnapshotError, pack, unpack
 from penstock.errors import PenstockError
 from penstock.pattern import ast
@@ -18,6 +20,7 @@ from penstock.pattern.parser import parse
 from penstock.pattern.render import render
 from penstock.pattern.validate import validate
 from penstock.plan.planning import plan as planned
+from penstock.plan.tables import Floats, Ints
 from penstock.plan.terms import Calls
 
 MAX_RUNS = 20_000_000
@@ -37,7 +40,7 @@ class Engine:
         time: that of its time: whole microseconds, or timestamps.
         seq: that of its number, which matches refer to. Without such a column, events are numbered as they come.
         max_runs: how many runs a query may have; beyond, `process` raises `TooManyRunsError`.
-        plan: how matches are found. "automaton" keeps runs; "tree" joins buffers of events, where a query can be run so;
+        plan: how matches are found. "automaton" keeps runs; "tree" joins buffers of events, for queries that allow it;
             "auto" chooses by the rates and values of the first thousand events, and again now and then.
         functions: the user functions that queries call, by name. Values in and out are numbers, truth values and texts;
             None is missing. The engine calls them when it suits it, so a function must depend on its arguments only.
@@ -82,7 +85,7 @@ class Engine:
         self._functions = Functions(functions or {}, remotes or {}, self._reader.texts)
         self._detectors = [Detector(each, self._reader, self._functions, max_runs, plan) for each in plans]
 
-    def process(self, batch: Any) -> Matches:
+    def process(self, batch: Any, hooks: Hooks | Sequence[Hooks | None] | None = None) -> Matches:
         """Return the matches that a batch completes.
 
         Args:
@@ -90,14 +93,21 @@ class Engine:
                 RecordBatch, a pandas or polars DataFrame, anything with `__arrow_c_stream__`, or a dict of lists or
                 arrays. Only the columns that the queries name are read.
 
+            hooks: what is shed of the batch and counted in it; for several queries, one or a list of one for each.
+
         Raises:
             BatchError: the batch cannot be used; nothing has changed.
             TooManyRunsError: a query has more than `max_runs` runs; the engine takes no more batches.
             FunctionError: a user function or a remote source failed; the engine takes no more batches.
         """
         self._check_usable()
+        each = [hooks] * len(self._detectors) if hooks is None or isinstance(hooks, Hooks) else list(hooks)
+        chosen = dict(zip(map(id, self._detectors), each, strict=True))
+        for detector, hook in zip(self._detectors, each, strict=True):
+            if hook is not None:
+                detector.check(hook, size_of(batch))
         events = self._reader.read(batch)
-        return self._matches(lambda detector: detector.process(events))
+        return self._matches(lambda detector: detector.process(events, chosen[id(detector)]))
 
     def flush(self) -> Matches:
         """End the stream: return the matches that only the passing of time completes. No batch may follow."""
@@ -130,6 +140,30 @@ class Engine:
     def runs(self) -> Matches:
         """Return the open runs, in the form of matches: what is bound so far, by window."""
         return sum((detector.runs() for detector in self._detectors), Matches())
+
+    @property
+    def states(self) -> list[list[tuple[str, ...]]]:
+        """What is bound in each state of each query's automaton; state 0 is where runs open."""
+        plans = [detector.plan for detector in self._detectors]
+        return [
+            [tuple(plan.numbered.variables[v].name for v in sorted(state.bound)) for state in plan.automaton.states]
+            for plan in plans
+        ]
+
+    def drop_runs(self, count: int, utility: Floats, query: int = 0) -> Ints:
+        """Drop runs of a query, those of least utility first; return how many of each state.
+
+        Args:
+            count: how many; all, if there are fewer.
+            utility: (S, B) of a run by its state and by what it has left of WITHIN, in B equal parts, the least first.
+            query: its place among the queries.
+        """
+        matcher = self._detectors[query].matcher
+        if not isinstance(matcher, PlainMatcher):
+            raise HookError(
+                "only the plain automaton drops runs\n  fix: Engine(query, plan='automaton'), without negation"
+            )
+        return matcher.drop_runs(count, utility)
 
     @property
     def work(self) -> dict[str, int]:
@@ -190,7 +224,9 @@ class Engine:
             engine._reader, known = Reader.from_state(state["reader"]), engine._functions
             known.texts, known.has_texts, known.when_text = engine._reader.texts, bool(state["has_texts"]), []
             plans = [detector.plan for detector in engine._detectors]
-            engine._detectors = [Detector(each, engine._reader, known, engine._max_runs, engine._mode) for each in plans]
+            engine._detectors = [
+                Detector(each, engine._reader, known, engine._max_runs, engine._mode) for each in plans
+            ]
             for k, detector in enumerate(engine._detectors):
                 detector.restore(state["detectors"][str(k)])
         except (KeyError, TypeError, ValueError) as error:

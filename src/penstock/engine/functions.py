@@ -44,7 +44,6 @@ _TRIED = (0, 1, 2, 3, -1, 10, 0.5, -2.5, 1000)
 _SEEN = {bool: "bool", int: "int", float: "float", str: "string"}
 
 
-
 class FunctionError(PenstockError):
     """A user function or a remote source that is not there, that failed, or that returned what is no value."""
 

@@ -162,8 +162,18 @@ class GeneralMatcher:
     # --- memory -----------------------------------------------------------------------------------------------
 
     def _sweep(self, now: int) -> None:
-        if now >= 0:
-            sweep_over(self.plan.tables, self.memory, now)
+        if now < 0:
+            return
+        m, options = self.memory, self.plan.tables.options
+        if options[BY_COUNT] and self.plan.query.partition and not options[layout.BY_RUNS]:
+            # The kernel's sweep asks one event only, which tells nothing of other partitions.
+            events, live = self.store.events[:, : now + 1], self._live()
+            part, pos, first = events[layout.EVENT_PART], events[layout.EVENT_POS], m.runs[RUN_FIRST, live]
+            newest = np.zeros(int(part.max()) + 1, np.int64)
+            np.maximum.at(newest, part, pos)
+            is_over = newest[part[first]] - pos[first] > options[WITHIN]
+            m.runs[RUN_NODE, live[is_over]] = layout.GONE
+        sweep_over(self.plan.tables, m, now)
 
     def _reclaim_nodes(self, now: int) -> None:
         """Drop the elements that neither a run nor a match that waits goes back to."""
@@ -202,7 +212,8 @@ class GeneralMatcher:
         if size:
             latest = np.zeros(len(newest), np.int64)
             latest[events[layout.EVENT_PART]] = np.arange(size)
-            needed[latest] = True  # the end of the stream asks for the newest event of a partition
+            parts = events[layout.EVENT_PART, m.runs[RUN_FIRST, self._live()]]
+            needed[latest[parts]] = True  # the end of the stream asks for the newest event of a run's partition
         return needed
 
     def move_events(self, places: Ints) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+import numpy as np
+
 from penstock.engine.found import Found
 from penstock.errors import PenstockError
-from penstock.plan.tables import Bools, Ints
+from penstock.plan.tables import Bools, Floats, Ints
 
 MAX_FOUND = 1 << 14  # matches that a kernel keeps before it hands them out: so many stay in the cache
 
@@ -23,6 +25,26 @@ class TooManyRunsError(PenstockError):
             "  fix: shorten WITHIN, add conditions between variables, use SELECT FIRST, or allow more: "
             f"Engine(query, max_runs={10 * most:_})"
         )
+
+
+def lowest(utility: Floats, states: Ints, left: Floats, count: int) -> Ints:
+    """Return the places of the `count` runs of least utility, or of all if there are fewer; see `drop_runs`.
+
+    Runs of the same state and part of WITHIN are alike, so those of one cell that is needed in part go oldest first.
+    """
+    bins = utility.shape[1]
+    cells = states * bins + np.clip((left * bins).astype(np.int64), 0, bins - 1)
+    sizes = np.bincount(cells, minlength=utility.size)
+    order = np.argsort(utility.reshape(-1), kind="stable")
+    before = np.cumsum(sizes[order]) - sizes[order]  # runs in cells of less utility
+    wanted = np.zeros(utility.size, np.int64)
+    wanted[order] = np.clip(count - before, 0, sizes[order])
+    is_whole = wanted == sizes
+    chosen = is_whole[cells] & (wanted[cells] > 0)
+    for cell in np.flatnonzero((wanted > 0) & ~is_whole):
+        chosen[np.flatnonzero(cells == cell)[: wanted[cell]]] = True
+    places: Ints = np.flatnonzero(chosen)
+    return places
 
 
 class Matcher(Protocol):

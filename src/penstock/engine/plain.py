@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from penstock.engine.found import Found, Laid
-from penstock.engine.matcher import MAX_FOUND, TooManyRunsError
+from penstock.engine.hooks import Hooks
+from penstock.engine.matcher import MAX_FOUND, TooManyRunsError, lowest
 from penstock.engine.store import Store
 from penstock.kernel.plain import process, sweep_all
 from penstock.kernel.plain_memory import new_plain_memory, with_plain_room
@@ -36,7 +37,7 @@ from penstock.plan.layout import (
     SEGMENT_START,
 )
 from penstock.plan.planning import Plan
-from penstock.plan.tables import Bools, Ints
+from penstock.plan.tables import Bools, Floats, Ints
 
 _T = TypeVar("_T")
 
@@ -67,6 +68,49 @@ class PlainMatcher:
     def run_laid_out(self, start: int) -> Iterator[tuple[Laid, int, int]]:
         """Like `run`, for queries that let every match pass: it is laid out as users get it, once."""
         return self._run(start, self._drain_laid_out)
+
+    def set_hooks(self, hooks: Hooks | None, start: int) -> None:
+        """Say what is shed and counted of the events from place `start` on."""
+        options, memory, empty = self.tables.options, self.memory, np.zeros(0, np.int64)
+        hooks = hooks or Hooks()
+        options[layout.PLAIN_SKIPS] = hooks.states is not None
+        options[layout.PLAIN_SHEDS] = hooks.windows is not None
+        options[layout.PLAIN_OBSERVES] = hooks.cells is not None
+        memory.sizes[layout.HAS_BATCH] = start
+        self.memory = memory._replace(
+            skips=memory.skips[:, :0] if hooks.states is None else np.ascontiguousarray(hooks.states),
+            sheds=empty if hooks.windows is None else hooks.windows,
+            cells=empty if hooks.cells is None else hooks.cells,
+            observed=memory.observed[:0] if hooks.counted is None else hooks.counted,
+        )
+
+    def drop_runs(self, count: int, utility: Floats) -> Ints:
+        """Drop the `count` runs of least utility, or all if there are fewer; return how many of each state.
+
+        Args:
+            count: how many.
+            utility: (S, B) of a run by its state and by what it has left of WITHIN, in B equal parts, the least first.
+        """
+        sweep_all(self.tables, self.memory, self.store.size - 1)
+        m, live = self.memory, self._live()
+        states = np.repeat(np.arange(len(self.tables.states)), m.segments[SEGMENT_SIZE])
+        chosen = lowest(utility, states, self._left(live), count)
+        m.registers[REACH, live[chosen]] = np.nan
+        dropped = np.bincount(states[chosen], minlength=len(self.tables.states))
+        sweep_all(self.tables, m, self.store.size - 1)
+        return dropped
+
+    def _left(self, live: Ints) -> Floats:
+        """Return the share of WITHIN that runs have left."""
+        m, options = self.memory, self.tables.options
+        if options[layout.PLAIN_BY_COUNT]:
+            slot = options[layout.PLAIN_PART]
+            part = np.zeros(len(live), np.int64) if slot < 0 else m.registers[slot, live].astype(np.int64)
+            now = m.newest[layout.NEWEST_POS, part]
+        else:
+            now = self.store.newest[0].max(initial=0)
+        left: Floats = 1 - (now - m.registers[REACH, live]) / max(1, int(options[layout.PLAIN_WITHIN]))
+        return left
 
     def _run(self, start: int, drain: Callable[[], _T]) -> Iterator[tuple[_T, int, int]]:
         self._load()

@@ -222,7 +222,7 @@ def statistics_of(plan: Plan, store: Store, types: Ints) -> Statistics:
 
 
 def best_tree(plan: Plan, statistics: Statistics, is_must: bool = False) -> Tree | None:
-    """Return the cheapest tree of a query that may have one; None if the automaton is cheaper, unless it must be one."""
+    """Return the cheapest tree of a query that may have one; None if the automaton is cheaper and will do."""
     choice = choose(plan, statistics)
     return choice.tree.tree if choice.tree is not None and (is_must or choice.is_tree) else None
 

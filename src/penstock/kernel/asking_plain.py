@@ -13,8 +13,10 @@ from penstock.plan.layout import (
     GROUP_KIND,
     GROUP_STEP,
     GROUP_TO,
+    HAS_BATCH,
     HAS_GROUPS,
     HAS_STAMP,
+    HAVE_TAKEN,
     HELD_SEEN,
     LEAVE,
     PICK_HIGH,
@@ -32,6 +34,9 @@ from penstock.plan.layout import (
     PLAIN_LOW,
     PLAIN_MASK,
     PLAIN_MOVES,
+    PLAIN_OBSERVES,
+    PLAIN_SHEDS,
+    PLAIN_SKIPS,
     PLAIN_STEP,
     PLAIN_STEP_END,
     PLAIN_VARIABLE,
@@ -41,6 +46,7 @@ from penstock.plan.layout import (
     SLOT_LEFT,
     SLOT_TAKEN,
     TAKE,
+    WERE_ASKED,
 )
 from penstock.plan.plain import PlainTables
 
@@ -86,14 +92,20 @@ def drop_seen(m: PlainMemory, start: int, stop: int) -> int:
 
 
 @inlined
+def is_resolved(t: PlainTables) -> bool:
+    """Return whether runs take an event in some windows only: it is consumed by others there, or shed."""
+    return bool(t.options[PLAIN_CONSUMES] or (t.options[PLAIN_MOVES] and t.options[PLAIN_SHEDS]))
+
+
+@inlined
 def ask_runs(t: PlainTables, m: PlainMemory, event: int) -> int:
     """Note, step by step, the runs that can take an event; return how many candidates, -1 if there is no room."""
-    count = 0
+    count, at = 0, event - m.sizes[HAS_BATCH]
     for s in range(1, len(t.states)):
         size = m.segments[SEGMENT_SIZE, s]
-        if size == 0:
+        if size == 0 or (t.options[PLAIN_SKIPS] and m.skips[s, at]):
             continue
-        is_choice = t.options[PLAIN_MOVES] and not t.options[PLAIN_CONSUMES]
+        is_choice = t.options[PLAIN_MOVES] and not is_resolved(t)
         is_choice = is_choice and t.states[s, PLAIN_STEP_END] - t.states[s, PLAIN_STEP] > 1
         for step in range(t.states[s, PLAIN_STEP], t.states[s, PLAIN_STEP_END]):
             if not m.fits[t.steps[step, PLAIN_VARIABLE], event]:
@@ -105,6 +117,9 @@ def ask_runs(t: PlainTables, m: PlainMemory, event: int) -> int:
                 count = filter_members(m, t.steps[step, PLAIN_MASK], t.steps[step, PLAIN_BIT], first, count)
             if is_choice:
                 count = drop_seen(m, first, count)
+            if t.options[PLAIN_OBSERVES] and m.cells[at] >= 0:
+                m.observed[m.cells[at], s, WERE_ASKED] += size
+                m.observed[m.cells[at], s, HAVE_TAKEN] += count - first
             if count > first:
                 add_windows(t, m, event, first, count)
                 add_group(m, TAKE, step, first, count)
@@ -126,7 +141,8 @@ def can_open(t: PlainTables, m: PlainMemory, step: int, event: int) -> bool:
 def ask_openings(t: PlainTables, m: PlainMemory, event: int, count: int) -> int:
     """Note the runs that an event opens: all of them under EACH; else one per variable, where the event is free."""
     low, high = m.events[EVENT_LOW, event], m.events[EVENT_HIGH, event]
-    if t.options[PLAIN_LOW] >= 0 and low > high:
+    at = event - m.sizes[HAS_BATCH]
+    if (t.options[PLAIN_LOW] >= 0 and low > high) or (t.options[PLAIN_SKIPS] and m.skips[0, at]):
         return count
     opened = count
     for step in range(t.states[0, PLAIN_STEP], t.states[0, PLAIN_STEP_END]):
@@ -139,7 +155,10 @@ def ask_openings(t: PlainTables, m: PlainMemory, event: int, count: int) -> int:
                 is_again |= t.steps[other, PLAIN_VARIABLE] == t.steps[step, PLAIN_VARIABLE]
             if is_again:
                 continue
-        if not t.options[PLAIN_CONSUMES]:
+        if t.options[PLAIN_OBSERVES] and m.cells[at] >= 0:
+            m.observed[m.cells[at], 0, WERE_ASKED] += 1
+            m.observed[m.cells[at], 0, HAVE_TAKEN] += 1
+        if not is_resolved(t):
             count = pick(m, count, -1, step, low, high)
             add_group(m, TAKE, step, count - 1, count)
             continue
@@ -157,7 +176,40 @@ def add_groups(m: PlainMemory, kind: int, step: int, start: int, stop: int) -> N
         add_group(m, kind, step, start, stop)
 
 
-# --- CONSUME at binding: a slot for each window of the event, its first window first -----------------------------
+# --- windows that differ: CONSUME at binding, or the event is shed from some ------------------------------------
+# A slot for each window of the event, its first window first.
+
+
+@inlined
+def is_shed(t: PlainTables, m: PlainMemory, event: int, slot: int) -> bool:
+    """Return whether an event is shed from one of its windows."""
+    return bool(t.options[PLAIN_SHEDS] and (m.sheds[event - m.sizes[HAS_BATCH]] >> slot) & 1)
+
+
+@part
+def shed_windows(t: PlainTables, m: PlainMemory, event: int, count: int) -> int:
+    """EACH: cut the candidates to the windows from which the event is not shed; return how many, -1 if no room."""
+    base, groups = m.events[EVENT_LOW, event], m.sizes[HAS_GROUPS]
+    span = max(1, m.events[EVENT_HIGH, event] - base + 1)
+    if 2 * groups >= len(m.groups) or count * (1 + span) >= m.candidates.shape[1] or span >= m.slots.shape[1]:
+        return -1
+    for slot in range(span):
+        m.slots[SLOT_TAKEN, slot] = m.slots[SLOT_CONSUMED, slot] = is_shed(t, m, event, slot)
+    for g in range(groups):
+        first = count
+        for c in range(m.groups[g, GROUP_FROM], m.groups[g, GROUP_TO]):
+            run, low, high = m.candidates[PICK_RUN, c], base, base
+            if t.options[PLAIN_LOW] >= 0:
+                low, high = m.candidates[PICK_LOW, c], m.candidates[PICK_HIGH, c]
+            start = -1
+            for slot in range(low - base, high - base + 2):
+                if slot <= high - base and not m.slots[SLOT_CONSUMED, slot]:
+                    start = slot if start < 0 else start
+                elif start >= 0:
+                    count = pick(m, count, run, m.groups[g, GROUP_STEP], base + start, base + slot - 1)
+                    start = -1
+        m.groups[g, GROUP_FROM], m.groups[g, GROUP_TO] = first, count
+    return count
 
 
 @part
@@ -186,9 +238,10 @@ def take_windows(
 def is_after(t: PlainTables, m: PlainMemory, one: int, other: int) -> bool:
     """Return whether one candidate comes after another: oldest run first; those of a run as they were asked."""
     a, b = m.candidates[PICK_RUN, one], m.candidates[PICK_RUN, other]
-    born, other_born = m.registers[t.options[PLAIN_BIRTH], a], m.registers[t.options[PLAIN_BIRTH], b]
-    if born != other_born:
-        return bool(born > other_born)
+    if t.options[PLAIN_BIRTH] >= 0:
+        born, other_born = m.registers[t.options[PLAIN_BIRTH], a], m.registers[t.options[PLAIN_BIRTH], b]
+        if born != other_born:
+            return bool(born > other_born)
     return bool(a > b or (a == b and one > other))
 
 
@@ -223,7 +276,7 @@ def resolve(t: PlainTables, m: PlainMemory, event: int, count: int) -> int:
     if count + needed >= m.candidates.shape[1] or 3 * needed >= len(m.groups) or span >= m.slots.shape[1]:
         return -1
     for slot in range(span):
-        m.slots[SLOT_TAKEN, slot] = m.slots[SLOT_CONSUMED, slot] = False
+        m.slots[SLOT_TAKEN, slot] = m.slots[SLOT_CONSUMED, slot] = is_shed(t, m, event, slot)
     sort_by_birth(t, m, count)
     order = m.candidates[PICK_ORDER]
     m.sizes[HAS_GROUPS] = 0

@@ -127,7 +127,8 @@ def latest_forbidding(
         low_ts = m.events[EVENT_TS, m.chain[CHAIN_EVENT, n - 1]] - t.options[WITHIN]
     candidate = m.events[EVENT_BEFORE + negation, event]
     while candidate >= 0 and m.events[EVENT_POS, candidate] >= low_pos and m.events[EVENT_TS, candidate] >= low_ts:
-        if window < 0 or m.events[EVENT_LOW, candidate] <= window <= m.events[EVENT_HIGH, candidate]:
+        is_seen = m.fits[t.negations[negation, NEG_VARIABLE], candidate]  # not if it is shed
+        if is_seen and (window < 0 or m.events[EVENT_LOW, candidate] <= window <= m.events[EVENT_HIGH, candidate]):
             m.chain[CHAIN_EVENT, n], m.chain[CHAIN_VARIABLE, n], m.chain[CHAIN_PASSED, n] = (
                 candidate,
                 t.negations[negation, NEG_VARIABLE],

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.kernel.asking_plain import ask_openings, ask_runs, resolve
+from penstock.kernel.asking_plain import ask_openings, ask_runs, is_resolved, resolve, shed_windows
 from penstock.kernel.compiling import entry, inlined, part
 from penstock.kernel.lanes import run_lanes
 from penstock.kernel.plain_memory import BLOCK, FIRST_SWEEP, PlainMemory
@@ -60,7 +60,6 @@ from penstock.plan.layout import (
     PLAIN_BIRTH,
     PLAIN_BIT,
     PLAIN_BY_COUNT,
-    PLAIN_CONSUMES,
     PLAIN_ENDS,
     PLAIN_HIGH,
     PLAIN_INDEX,
@@ -72,6 +71,7 @@ from penstock.plan.layout import (
     PLAIN_PART,
     PLAIN_SETTER,
     PLAIN_SETTER_END,
+    PLAIN_SHEDS,
     PLAIN_SOURCE,
     PLAIN_STEP,
     PLAIN_STEP_END,
@@ -228,7 +228,7 @@ def take(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop
         note_matches(t, m, event, step, start, stop)
     if goes_on:
         make_runs(t, m, event, step, start, stop)
-    if t.options[PLAIN_MOVES] and not t.options[PLAIN_CONSUMES]:
+    if t.options[PLAIN_MOVES] and not is_resolved(t):
         for c in range(start, stop):
             if m.candidates[PICK_RUN, c] >= 0:
                 leave(m, t.steps[step, PLAIN_SOURCE], m.candidates[PICK_RUN, c])
@@ -436,12 +436,14 @@ def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
     count = ask_runs(t, m, event)
     if count < 0 or count + t.states[0, PLAIN_STEP_END] >= m.candidates.shape[1]:
         return MORE_CANDIDATES
-    if t.options[PLAIN_CONSUMES]:
+    if is_resolved(t):
         count = resolve(t, m, event, count)
-        if count < 0:
-            return MORE_CANDIDATES
     else:
-        ask_openings(t, m, event, count)
+        count = ask_openings(t, m, event, count)
+        if t.options[PLAIN_SHEDS]:
+            count = shed_windows(t, m, event, count)
+    if count < 0:
+        return MORE_CANDIDATES
     if m.sizes[HAS_GROUPS] > 0:
         status = room_for(t, m)
         if status != DONE:

@@ -41,6 +41,11 @@ class PlainMemory(NamedTuple):
     # While thinking: what the event may do; bounds of a step; one block of answers; the stack machine.
     candidates: Ints  # (4, ·)
     groups: Ints  # (·, 4) ranges of candidates that do the same
+    # Hooks, for the events of the batch; HAS_BATCH is the place of the first. Not read unless the options say so.
+    skips: Bools  # (S, n) runs in this state do not see the event; state 0: it opens none
+    sheds: Ints  # (n,) the event is shed from its first window (bit 0), its second (bit 1), ...
+    cells: Ints  # (n,) where what happens to the event is counted; -1: nowhere
+    observed: Ints  # (cells, S, 2)
     slots: Bools  # (3, ·) of the event's windows: taken by a run, consumed; left to the run at hand
     bounds: Floats  # (·, 3) register, least, most
     keep: NDArray[np.uint8]  # (BLOCK,)
@@ -79,6 +84,10 @@ def new_plain_memory(
         np.zeros((layout.MATCH_WIDTH, room), np.int64),
         np.zeros((layout.PICK_WIDTH, room), np.int64),
         np.zeros((4 * len(t.steps) + 16, layout.GROUP_WIDTH), np.int64),
+        np.zeros((states, 0), np.bool_),
+        np.zeros(0, np.int64),
+        np.zeros(0, np.int64),
+        np.zeros((0, states, layout.OBSERVED_WIDTH), np.int64),
         np.zeros((layout.SLOT_WIDTH, room), np.bool_),
         np.zeros((8 + len(t.conjuncts), 3), np.float64),
         np.zeros(BLOCK, np.uint8),

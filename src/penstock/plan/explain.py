@@ -210,7 +210,8 @@ class _Reading:
             if counts == {len(names)}:
                 yield from names
             else:
-                yield f"{counts.pop() if len(counts) == 1 else 'some'} of {spelled}"
+                how_many = str(*counts) if len(counts) == 1 else "perhaps some" if 0 in counts else "some"
+                yield f"{how_many} of {spelled}"
 
     # --- steps ------------------------------------------------------------------------------------------------
 

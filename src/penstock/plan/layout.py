@@ -81,7 +81,9 @@ SET_SLOT, SET_KIND, SET_FROM, SET_COLUMN, SET_CODE, SET_CODE_END, SET_LOAD, SET_
 SET_COPY, SET_READ, SET_COUNT, SET_SUM, SET_LEAST, SET_MOST, SET_AVG, SET_RUN = range(8)
 # places in PlainTables.options; slots are -1 where a query has no need of them
 PLAIN_BY_COUNT, PLAIN_MOVES, PLAIN_CONSUMES, PLAIN_WITHIN, PLAIN_LOW, PLAIN_HIGH, PLAIN_PART = range(7)
-PLAIN_LAST, PLAIN_BIRTH, PLAIN_STATES, PLAIN_MAX_RUNS, PLAIN_OPTIONS = range(7, 12)
+PLAIN_LAST, PLAIN_BIRTH, PLAIN_MAX_RUNS = range(7, 10)
+# and hooks: whether runs of some states skip an event, it is shed from some windows, what happens to it is counted
+PLAIN_SKIPS, PLAIN_SHEDS, PLAIN_OBSERVES, PLAIN_OPTIONS = range(10, 14)
 # the register of every run: the time, or position, of its first event
 REACH = 0
 
@@ -99,10 +101,12 @@ GROUP_KIND, GROUP_STEP, GROUP_FROM, GROUP_TO, GROUP_WIDTH = range(5)
 TAKE, COPY_RUN, SHRINK, LEAVE = range(4)
 # rows of PlainMemory.slots
 SLOT_TAKEN, SLOT_CONSUMED, SLOT_LEFT, SLOT_WIDTH = range(4)
+# places in the last dimension of PlainMemory.observed: runs that were asked, runs that took the event
+WERE_ASKED, HAVE_TAKEN, OBSERVED_WIDTH = range(3)
 # rows of PlainMemory.newest
 NEWEST_POS, NEWEST_LOW, NEWEST_WIDTH = range(3)
 # places in PlainMemory.sizes
-HAS_EVENTS, HAS_NODES, HAS_FOUND, HAS_BIRTHS, HAS_GROUPS, HAS_STAMP = range(6)
-HAS_CHECKS, HAS_CREATED, HAS_MATCHES, HAS_SIZES = range(6, 10)
+HAS_EVENTS, HAS_NODES, HAS_FOUND, HAS_BIRTHS, HAS_GROUPS, HAS_STAMP, HAS_BATCH = range(7)
+HAS_CHECKS, HAS_CREATED, HAS_MATCHES, HAS_SIZES = range(7, 11)
 # what `process` may say besides DONE, MORE_CANDIDATES, MORE_RUNS, MORE_NODES, MORE_FOUND
 TOO_MANY_RUNS = 7

@@ -87,8 +87,9 @@ class _Packing:
         options = np.full(layout.PLAIN_OPTIONS, -1, np.int64)
         options[layout.PLAIN_BY_COUNT] = isinstance(query.within, ast.CountSpan)
         options[layout.PLAIN_MOVES], options[layout.PLAIN_CONSUMES] = moves, consumes
-        options[layout.PLAIN_WITHIN], options[layout.PLAIN_STATES] = within_of(query), len(self.machine.states)
+        options[layout.PLAIN_WITHIN] = within_of(query)
         options[layout.PLAIN_MAX_RUNS] = 2**62
+        options[[layout.PLAIN_SKIPS, layout.PLAIN_SHEDS, layout.PLAIN_OBSERVES]] = 0
         wanted = {
             layout.PLAIN_LOW: query.window is not None,
             layout.PLAIN_HIGH: query.window is not None,

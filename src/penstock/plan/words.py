@@ -24,7 +24,8 @@ def plan_words(facts: PlanFacts) -> str:
     Examples:
         >>> from penstock.pattern.parser import parse
         >>> from penstock.plan.explain import explain_plan
-        >>> print(plan_words(explain_plan(parse("PATTERN SEQ(A a, A b) WHERE a.v < b.v AND b.v > 3 WITHIN 5 s"))))
+        >>> query = parse("PATTERN SEQ(A a, A b) WHERE a.v < b.v AND b.v > 3 WITHIN 5 s SELECT FIRST")
+        >>> print(plan_words(explain_plan(query)))
         Automaton, on the plain kernel
           of an event alone, when it comes in
                b.v > 3
@@ -35,14 +36,8 @@ def plan_words(facts: PlanFacts) -> str:
                  a.v < b.v, by interval on a.v
           2  a, b are bound: a match
         <BLANKLINE>
-        Tree plan, at A 1/s
-          chosen: the tree (a b) costs 116 ns an event, the automaton 121 ns
-          (a b): 0.556/s
-            a before b
-            a.v < b.v, by interval
-            a (A): 1/s, 5 stored
-            b (A): 0.333/s
-              b.v > 3
+        Tree plan
+          none: SELECT FIRST is about runs
     """
     if facts.problem is not None or facts.tree is None:
         return f"Plan\n  none: {facts.problem}"
