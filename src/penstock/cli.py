@@ -30,8 +30,6 @@ from penstock.pattern.explain import explain_json
 from penstock.pattern.parser import parse
 from penstock.pattern.schema import Schema
 from penstock.pattern.validate import validate
-from penstock.plan.explain import explain_plan
-from penstock.plan.words import plan_words
 from penstock.reference import Event, Match, Quality, find, quality
 from penstock.testing import stream
 
@@ -118,6 +116,9 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Say in words, or draw, what a query asks for, and how it will be run."""
+    from penstock.plan.explain import explain_plan  # needs numpy, which no other command does
+    from penstock.plan.words import plan_words
+
     rates = dict(map(_rate, rate or []))
     try:
         source = _open(file, schema)

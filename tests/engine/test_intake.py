@@ -284,7 +284,7 @@ def test_an_empty_batch_changes_nothing() -> None:
 
 _VALUES = [math.nan, 0.0, 1.0, -1.5, 2.5, 3.0, math.inf, layout.TEXT_LOW, layout.TEXT_LOW + 1, layout.TEXT_LOW + 2]
 _UNARY = [c for c in Code if c in (Code.NEG, Code.NOT, Code.SIGN) or Code.ABS <= c <= Code.LN]
-_BINARY = [c for c in Code if c not in _UNARY and c not in (Code.CONST, Code.REF)]
+_BINARY = [c for c in Code if c not in _UNARY and c not in (Code.CONST, Code.REF, Code.CALL)]
 
 
 def random_program(chance: Random) -> list[tuple[int, int]]:

@@ -111,6 +111,5 @@ def test_types(returned: str, kind: pa.DataType) -> None:
 
 def test_user_functions_and_remotes_are_refused() -> None:
     for returned in ("double(a.x)", "REMOTE[names, a.x]"):
-        driver = EmittingDriver(parse(f"PATTERN A a WITHIN 1 h RETURN {returned}"))
         with pytest.raises(NotYetError):
-            Returns(driver.plan, driver.store)
+            EmittingDriver(parse(f"PATTERN A a WITHIN 1 h RETURN {returned}"))

@@ -73,6 +73,7 @@ def test_every_query_of_the_papers_is_explained(path: Path) -> None:
         ("SEQ(A a, B b) WHERE SAME[id] WITHIN 1 s", 1, Check("SAME[id]", "index", "id of the first event")),
         ("SEQ(A a, B b) WHERE SAME[f(id)] WITHIN 1 s", 1, Check("SAME[f(id)]", "index", "f(id) of the first event")),
         ("SEQ(A a, B b) WHERE a.v <> b.v WITHIN 1 s", 1, Check("a.v <> b.v", "program")),
+        ("SEQ(A a, B b) WHERE abs(a.v - b.v) < 5 WITHIN 1 s", 1, Check("abs(a.v - b.v) < 5", "program", "a.v")),
         ("SEQ(A a, B b) WHERE f(a.v) < b.v WITHIN 1 s", 1, Check("f(a.v) < b.v", "interval", "f(a.v)")),
         ("SEQ(A a, B b) WHERE f(a.v, b.v) > 1 WITHIN 1 s", 1, Check("f(a.v, b.v) > 1", "program", None, True)),
         ("SEQ(A a, B b) WHERE prev(a.v) < b.v WITHIN 1 s", 1, Check("prev(a.v) < b.v", "interval", "prev(a.v)")),
@@ -85,6 +86,12 @@ def test_every_query_of_the_papers_is_explained(path: Path) -> None:
 )  # fmt: skip
 def test_how_a_condition_is_asked(query: str, state: int, check: Check) -> None:
     assert check in checks(query, state)
+
+
+def test_intervals_that_a_condition_implies_are_told_with_it() -> None:
+    facts = explain_plan(parse("PATTERN SEQ(A a, B b, C c) WHERE a.v - c.v < b.v AND a.v + b.v + c.v < 3 WITHIN 5 s"))
+    assert [check.text for check in facts.states[2].steps[0].checks] == ["a.v - c.v < b.v", "a.v + b.v + c.v < 3"]
+    assert "a.v + b.v + c.v < 3, by interval on a.v + b.v, then by the stack machine" in plan_words(facts)
 
 
 def test_of_two_equalities_one_is_the_index() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.texts import Texts
+from penstock.engine.texts import Texts, strings
 from penstock.errors import PenstockError
 from penstock.plan.layout import TEXT_HIGH, TEXT_LOW
 from penstock.plan.tables import Floats, Ints
@@ -95,12 +95,41 @@ def as_arrow(name: str, column: Any) -> Any:
     try:
         if not isinstance(column, pa.Array) and hasattr(column, "__arrow_c_stream__"):
             return pa.chunked_array(column)
-        array = column if isinstance(column, pa.Array) else pa.array(column, from_pandas=True)
-        return _chunked(array)
+        array = column if isinstance(column, pa.Array) else _of_numpy(column)
+        return _chunked(pa.array(column, from_pandas=True) if array is None else array)
     except _UNREADABLE as error:
         if getattr(column, "ndim", 1) != 1:
             raise ColumnError(BatchProblem("not-a-column", name, str(error), "give one value per event")) from None
         return list(column)
+
+
+def _of_numpy(column: Any) -> Any:
+    """Return a numpy array of numbers or texts as an Arrow array; None if it is something else."""
+    if type(column) is not np.ndarray or column.ndim != 1 or not column.dtype.isnative:
+        return None
+    if column.dtype.kind == "U":
+        return strings(column.tolist())
+    if column.dtype.kind in "iu" or column.dtype in (np.float32, np.float64):
+        values = np.ascontiguousarray(column)
+        return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(values), [None, pa.py_buffer(values)])
+    return None
+
+
+def numbers(column: Any, missing: float = 0) -> Any:
+    """Return a column of numbers as a numpy array, with a number for null.
+
+    Not by `to_numpy` and `fill_null`, whose first call imports pandas if it is installed.
+    """
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    array = array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+    if not len(array):
+        return np.zeros(0, array.type.to_pandas_dtype())
+    is_there, values = array.buffers()
+    found = np.frombuffer(values, array.type.to_pandas_dtype())[array.offset : array.offset + len(array)]
+    if not array.null_count:
+        return found
+    bits = np.unpackbits(np.frombuffer(is_there, np.uint8), bitorder="little")
+    return np.where(bits[array.offset : array.offset + len(array)], found, missing).astype(found.dtype)
 
 
 def _chunked(array: Any) -> Any:
@@ -156,7 +185,7 @@ def encoded(name: str, column: Any) -> tuple[Ints, Any]:
         plain = column if array is None else array.cast(pa.large_string())
         plain = plain.cast(pa.large_string()) if pa.types.is_string_view(plain.type) else plain
         array = _one_dictionary(_chunked(plain.dictionary_encode()))
-    places = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    places = numbers(array.indices.cast(pa.int64()), -1)
     try:
         array.dictionary.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -179,7 +208,7 @@ def microseconds(name: str, column: Any) -> tuple[Ints, Any]:
         column = column.cast(pa.timestamp("s" if pa.types.is_date32(column.type) else "ms"))
     factor, divisor = _PER_UNIT[column.type.unit]
     is_missing = column.is_null().to_numpy()
-    ticks = column.cast(pa.int64()).fill_null(0).to_numpy()
+    ticks = numbers(column.cast(pa.int64()))
     if factor > 1 and len(ticks) and max(abs(int(ticks.min())), abs(int(ticks.max()))) > 2**62 // factor:
         raise ColumnError(BatchProblem("time-range", name, "a time is too far away to be counted in microseconds"))
     return ticks * factor // divisor, is_missing
@@ -188,7 +217,7 @@ def microseconds(name: str, column: Any) -> tuple[Ints, Any]:
 def _floats(column: Any) -> Floats:
     if not pa.types.is_float64(column.type):
         column = column.cast(pa.float64(), safe=False)
-    floats: Floats = column.to_numpy()
+    floats: Floats = numbers(column, math.nan)
     return floats
 
 
@@ -199,7 +228,7 @@ def _check_whole(name: str, column: Any) -> None:
     least, most = pc.min_max(column).as_py().values()
     if least is not None and (least < -EXACT or most > EXACT):
         signed = column.type == pa.int64()
-        ints = column.fill_null(0).to_numpy()
+        ints = numbers(column)
         row = int(np.argmax((ints > EXACT) | (ints < -EXACT) if signed else ints > EXACT))
         raise ColumnError(_inexact(name, row, int(ints[row])))
 

@@ -21,6 +21,7 @@ from penstock.engine.arrow import (
     encoded,
     is_text,
     microseconds,
+    numbers,
     values_of,
 )
 from penstock.engine.texts import Texts
@@ -348,10 +349,10 @@ def _whole(name: str, column: Any, told: str, fix: str) -> Ints:
     if not pa.types.is_integer(column.type):
         raise ColumnError(BatchProblem("wrong-type", name, f"{told} are of type {column.type}", fix))
     try:
-        numbers: Ints = column.cast(pa.int64()).to_numpy()
+        found: Ints = numbers(column.cast(pa.int64()))
     except pa.ArrowInvalid:
         raise ColumnError(BatchProblem("too-large", name, f"{told} are beyond 2**63", fix)) from None
-    return numbers
+    return found
 
 
 def _check_exact(name: str, numbers: Ints) -> None:

@@ -45,7 +45,7 @@ class Events:
 def attributes(plan: Plan) -> tuple[str, ...]:
     """Return the attributes that a query reads in conditions, PARTITION BY and WINDOW … ON: what a `Reader` needs."""
     window = plan.query.window
-    opening = [] if window is None or window.on is None else Opening(window.on).terms.columns
+    opening = [] if window is None or window.on is None else Opening(window.on, plan.terms.calls).terms.columns
     names = [column.name for column in (*plan.terms.columns, *opening) if column.node is None]
     return tuple(dict.fromkeys([*names, *(name.text for name in plan.query.partition)]))
 
@@ -69,7 +69,7 @@ class Intake:
         self.plan, self.reader, self.functions = plan, reader, functions or Functions({}, {}, reader.texts)
         self.count = 0  # events so far
         self._now = 0  # time of the last event of the stream
-        self._windows = Windows(plan.query.window, self.functions)
+        self._windows = Windows(plan.query.window, self.functions, plan.terms.calls)
         opening = self._windows.opening
         self._taken = [info.types for info in plan.numbered.variables] + ([opening.types] if opening else [])
         self._fitting: Bools = np.zeros((len(self._taken), 0), np.bool_)  # by type

@@ -153,7 +153,7 @@ class Matches:
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table; matches of several queries have the columns of all, null where a query has none."""
         if not self.chunks:
-            return _EMPTY
+            return _empty()
         tables = [chunk.table(layout) for layout, chunk in self.chunks]
         table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
         for place, column in enumerate(table.schema):  # no value ever told the type
@@ -177,15 +177,10 @@ class Matches:
         )
 
 
-_EMPTY = pa.table(
-    {
-        "query": pa.array([], pa.string()),
-        "window": pa.array([], pa.int64()),
-        "first_ts": pa.array([], TIME),
-        "last_ts": pa.array([], TIME),
-        "known_ts": pa.array([], TIME),
-    }
-)
+def _empty() -> pa.Table:
+    """Return a table of no matches. It is not made at import: pyarrow then imports pandas, which takes long."""
+    types = {"query": pa.string(), "window": pa.int64(), "first_ts": TIME, "last_ts": TIME, "known_ts": TIME}
+    return pa.schema(types.items()).empty_table()
 
 
 def _hashable(value: Any) -> Any:

@@ -270,6 +270,9 @@ class PlainMatcher:
         marked = np.zeros(count, np.bool_)
         marked[m.runs[HELD_NODE, live]] = True
         mark_ancestors(m.nodes[layout.LINK_PARENT, :count], marked)
+        if marked.all():
+            self._nodes_kept = count
+            return
         places = np.cumsum(marked) - 1
         kept = m.nodes[:, :count][:, marked]
         parents = kept[layout.LINK_PARENT]

@@ -11,7 +11,16 @@ from penstock.engine.found import Progress
 from penstock.engine.functions import Functions
 from penstock.engine.intake import Events
 from penstock.kernel.blocks import evaluate
-from penstock.plan.layout import EVENT_BEFORE, EVENT_LOW, EVENT_PART, EVENT_POS, EVENT_SEQ, EVENT_TS, TEXT_LOW
+from penstock.plan.layout import (
+    EVENT_BEFORE,
+    EVENT_HIGH,
+    EVENT_LOW,
+    EVENT_PART,
+    EVENT_POS,
+    EVENT_SEQ,
+    EVENT_TS,
+    TEXT_LOW,
+)
 from penstock.plan.planning import Plan
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.plan.terms import Code, Column, Derived
@@ -164,23 +173,38 @@ class Store:
 
     # --- snapshots --------------------------------------------------------------------------------------------
 
+    def _rows(self) -> Ints:
+        """Return the rows of events that say something: without partitions and windows, some are 0 throughout."""
+        query = self.plan.query
+        is_used = np.ones(len(self.events), np.bool_)
+        is_used[EVENT_PART], is_used[[EVENT_LOW, EVENT_HIGH]] = bool(query.partition), query.window is not None
+        return np.flatnonzero(is_used)
+
     def state(self) -> dict[str, Any]:
         """Return all that must survive."""
+        numbers = self.numbers[: self.size]
+        has_gaps = bool(self.size) and numbers[-1] - numbers[0] != self.size - 1
         return {
-            "events": self.events[:, : self.size],
-            "fits": self.fits[:, : self.size],
-            "columns": self.columns[:, : self.size],
-            "numbers": self.numbers[: self.size],
+            "size": self.size,
+            "numbers": numbers if has_gaps else numbers[:1],
             "has_text": self.has_text,
             "newest": self.newest,
+            **{f"events.{row}": self.events[row, : self.size] for row in self._rows()},
+            **{f"fits.{row}": each[: self.size] for row, each in enumerate(self.fits)},
+            **{f"columns.{row}": each[: self.size] for row, each in enumerate(self.columns)},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
-        self.size = self.kept = len(state["numbers"])
-        room = max(_SMALLEST, self.size + self.size // 2)
-        self.events, self.fits, self.columns = (_wider(state[name], room) for name in ("events", "fits", "columns"))
-        self.numbers = _wider(state["numbers"][None], room)[0]
+        self.size = self.kept = size = int(state["size"])
+        self._make_room(size + size // 4)
+        for row in self._rows():
+            self.events[row, :size] = state[f"events.{row}"]
+        for name, table in (("fits", self.fits), ("columns", self.columns)):
+            for row, each in enumerate(table):
+                each[:size] = state[f"{name}.{row}"]
+        numbers = state["numbers"]
+        self.numbers[:size] = numbers if len(numbers) == size else numbers[0] + np.arange(size)
         self.has_text, self.newest = state["has_text"].copy(), state["newest"].copy()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,9 +126,17 @@ class Texts:
         return texts
 
 
+def strings(texts: Sequence[str]) -> Any:
+    """Return texts as an Arrow array. Not by `pa.array`, whose first call imports pandas if it is installed."""
+    encoded = [text.encode() for text in texts]
+    ends = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(each) for each in encoded], out=ends[1:])
+    return pa.LargeStringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
+
+
 def _bytes(texts: Any) -> tuple[Bytes, Ints]:
     """Return texts as the kernel looks them up: their bytes end to end, and where each starts and stops."""
-    array = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
+    array = texts if isinstance(texts, pa.Array) else strings(texts)
     array = array if pa.types.is_large_string(array.type) else array.cast(pa.large_string())
     _, offsets, data = array.buffers() if len(array) else (None, bytes(8), None)  # of nothing, Arrow may have none
     pool, ends = np.frombuffer(data or b"", np.uint8), np.frombuffer(offsets, np.int64)

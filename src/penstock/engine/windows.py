@@ -24,9 +24,9 @@ _ORDER = (Code.LT, Code.LE, Code.GT, Code.GE)
 class Opening:
     """`ON S s WHERE …` as programs over the columns `terms.columns`."""
 
-    def __init__(self, opening: ast.Opening) -> None:
+    def __init__(self, opening: ast.Opening, calls: Calls) -> None:
         self.types = opening.event.types
-        self.terms = Terms(number(opening.event), Calls.CALLED)
+        self.terms = Terms(number(opening.event), calls.without_columns)
         for conjunct in ast.conjuncts(opening.where):
             if not isinstance(conjunct, ast.Same):  # an event has all in common with itself
                 self.terms.add(conjunct)
@@ -51,8 +51,8 @@ class Opening:
 class Windows:
     """The windows of a query: none, every so often, or opened by events."""
 
-    def __init__(self, window: ast.Window | None, functions: Functions) -> None:
-        self.opening = None if window is None or window.on is None else Opening(window.on)
+    def __init__(self, window: ast.Window | None, functions: Functions, calls: Calls) -> None:
+        self.opening = None if window is None or window.on is None else Opening(window.on, calls)
         self._is_cut, self._functions = window is not None, functions
         self._length, is_timed = (0, False) if window is None else _size(window.length)
         self._every = 0 if window is None else _size(window.every or window.length)[0]

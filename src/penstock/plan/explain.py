@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from penstock.errors import PenstockError
@@ -19,7 +19,7 @@ from penstock.plan.automaton import Op, State
 from penstock.plan.deciding import Deciding
 from penstock.plan.joins import why_not
 from penstock.plan.planning import Plan, plan
-from penstock.plan.registers import Asked, Keep, Kept, Register
+from penstock.plan.registers import Asked, Expression, Keep, Kept, Register
 from penstock.plan.statistics import Statistics
 from penstock.plan.terms import Calls, Code
 from penstock.plan.tree import choose, render_plan
@@ -27,6 +27,7 @@ from penstock.plan.tree import choose, render_plan
 How: TypeAlias = Literal["event", "index", "interval", "program", "elements"]
 
 MOST_NAMES = 6  # members of AND and ANY that are named one by one
+_SIGNS = {Code.ADD: "+", Code.SUB: "-", Code.MUL: "*", Code.DIV: "/", Code.MOD: "%"}
 _KEPT = {Keep.COUNT: "COUNT", Keep.SUM: "SUM", Keep.LEAST: "MIN", Keep.MOST: "MAX", Keep.AVG: "AVG"}
 
 
@@ -39,7 +40,8 @@ class Check:
         how: "event" of the event alone, before any run is asked; "index": runs are looked up by it; "interval": a
             register of the run is compared with two bounds; "program": by the stack machine, on registers; "elements":
             by looking back at the elements of the run.
-        register: what the run keeps for it, with "index" and "interval".
+        register: what the run keeps for it, with "index" and "interval"; with "program", if an interval on it rules out
+            most runs before.
         calls: whether it calls a user function or a remote source for each run.
     """
 
@@ -219,10 +221,21 @@ class _Reading:
         step = self.steps[place]
         info = self.plan.numbered.variables[step.variable]
         own = [Check(self.texts[c], "event") for c in self.plan.own[step.variable]]
-        asked = [self.check(place, k, each) for k, each in enumerate(self.plan.registers.asked[step])]
+        asked = list(self.checks(place, self.plan.registers.asked[step]))
         deep = [self.looking_back(c) for c, _ in self.plan.registers.deep[step]]
         forbids = [self.forbidding(n) for n, _ in self.deciding.ask(step)]
         return Step(info.name, info.types, step.target, (*own, *asked, *deep), tuple(forbids))
+
+    def checks(self, place: int, asked: list[Asked]) -> Iterator[Check]:
+        """Yield what a step asks; intervals that a condition implies, which stand before it, are told with it."""
+        implied: dict[str, None] = {}
+        for k, each in enumerate(asked):
+            if each.condition < 0 and each.register is not None and not _is_same(each):
+                implied[self.register(each.register)] = None
+                continue
+            check = self.check(place, k, each)
+            yield replace(check, register=", ".join(implied)) if implied and check.how == "program" else check
+            implied = {}
 
     def check(self, place: int, k: int, asked: Asked) -> Check:
         text, plain = self.text(asked), self.plan.plain
@@ -276,7 +289,7 @@ class _Reading:
     def register(self, kept: Kept) -> str:
         """Return what a register holds, in the words of the language."""
         if not isinstance(kept, Register):
-            return self.sides[kept]
+            return self.sides[kept] or self.expression(kept)
         column = None if kept.column < 0 else self.terms.columns[kept.column]
         if kept.keep is Keep.OPENING:
             assert column is not None
@@ -291,6 +304,23 @@ class _Reading:
         text = f"{owner}.{quote_name(column.name)}"
         return f"prev({text})" if column.is_previous else text
 
+    def expression(self, kept: Expression) -> str:
+        """Return an expression that the plan has made of registers: no part of the query's text."""
+        loads, stack = {load.reference: load for load in kept.loads}, list[str]()
+        for code, argument in kept.program:
+            if code == Code.REF:
+                register = loads[argument].register
+                stack.append("0" if register is None else self.register(register))
+            elif code == Code.CONST:
+                constant = self.terms.constants[argument]
+                stack.append(f"{constant:g}" if isinstance(constant, float) else repr(constant))
+            elif code in _SIGNS:
+                right, left = stack.pop(), stack.pop()
+                stack.append(f"({left} {_SIGNS[Code(code)]} {right})")
+            else:
+                stack.append(f"{Code(code).name.lower()}({stack.pop()})")
+        return ", ".join(stack).removeprefix("(").removesuffix(")") if len(kept.program) == 3 else ", ".join(stack)
+
     def kept_side(self, asked: Asked) -> str:
         """Return the side of a comparison that the run keeps."""
         node = None if asked.condition < 0 else self.terms.conditions[asked.condition].node
@@ -298,6 +328,10 @@ class _Reading:
             return ""
         is_right = self.terms.program(node.left)[0] == asked.program
         return render_expression(node.right if is_right else node.left)
+
+
+def _is_same(asked: Asked) -> bool:
+    return isinstance(asked.register, Register) and asked.register.keep is Keep.OPENING
 
 
 def _condition_texts(query: ast.Query) -> Iterator[str]:

@@ -64,7 +64,7 @@ def plan(query: ast.Query, calls: Calls = Calls.REFUSED) -> Plan:
 
 def columns_of_returns(query: ast.Query, numbered: Numbered, calls: Calls) -> list[Column]:
     """Return the columns that RETURN reads. What it calls, it calls for matches, which are few: not for all events."""
-    terms = Terms(numbered, Calls.REFUSED if calls is Calls.REFUSED else Calls.CALLED)
+    terms = Terms(numbered, calls.without_columns)
     for each in query.returns:
         terms.add(each.expression)
     return terms.columns

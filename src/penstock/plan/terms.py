@@ -119,6 +119,11 @@ class Calls(Enum):
     CALLED = 1  # an operation each
     DERIVED = 2  # a derived column, where one event has all arguments
 
+    @property
+    def without_columns(self) -> Calls:
+        """The same where no columns are derived: calls are few, or made for events that have just come in."""
+        return Calls.CALLED if self is Calls.DERIVED else self
+
 
 @dataclass(frozen=True)
 class Reference:

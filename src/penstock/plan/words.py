@@ -88,9 +88,12 @@ def _step_words(alike: list[Step]) -> Iterator[str]:
     target, checks, forbids = _what_runs_are_asked(alike[0])
     yield f"{named[0] if len(alike) == 1 else f'{named[0]} … {named[1]} ({len(alike)} variables)'} -> {target}"
     for check in checks:
-        on = f" on {check.register}" if check.register else ""
-        called = ", with a call" if check.calls else ""
-        yield f"  {check.text}, {_HOW_WORDS[check.how]}{on}{called}"
+        how, called = _HOW_WORDS[check.how], ", with a call" if check.calls else ""
+        if check.register and check.how == "program":
+            how = f"by interval on {check.register}, then {how}"
+        elif check.register:
+            how += f" on {check.register}"
+        yield f"  {check.text}, {how}{called}"
     yield from (f"  {each}" for each in forbids)
 
 
