@@ -35,6 +35,9 @@ from penstock.plan.terms import Code
 
 MOST_BUSHY, MOST_LEFT_DEEP = 10, 14  # variables: beyond, all splits, then all orders, would take seconds
 
+# Of both plans with the same work, either may be faster, by up to half; and selectivities are guesses.
+CLEARLY = 0.4
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -81,8 +84,8 @@ class Choice:
 
     @property
     def is_tree(self) -> bool:
-        """Whether the tree plan is to be taken."""
-        return self.tree is not None and (self.automaton_cost is None or self.tree.cost < self.automaton_cost)
+        """Whether the tree plan is to be taken: only if it is clearly cheaper, for estimates are rough."""
+        return self.tree is not None and (self.automaton_cost is None or self.tree.cost < CLEARLY * self.automaton_cost)
 
 
 def leaf(variable: int) -> Tree:
