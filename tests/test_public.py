@@ -14,7 +14,8 @@ import penstock as pk
 from penstock.pattern import builder
 
 HEAVY = {"numba", "numpy", "pandas", "pyarrow", "pyspark", "polars", "sklearn", "altair"}
-PLANNED = ("Engine", "Shedding", "detect")
+PLANNED = ("Shedding", "detect")
+ENGINE = {"Engine", "Hooks", "Matches"} | {name for name in pk.__all__ if name.endswith("Error")}
 
 
 def modules_after(code: str) -> set[str]:
@@ -59,7 +60,8 @@ def test_import_loads_nothing_heavy() -> None:
 
 
 def test_using_the_language_loads_nothing_heavy() -> None:
-    code = "import penstock as pk\nfor name in pk.__all__: getattr(pk, name)\nimport penstock.cli"
+    names = sorted(set(pk.__all__) - ENGINE)
+    code = f"import penstock as pk\nfor name in {names}: getattr(pk, name)\nimport penstock.cli"
     assert modules_after(code) & HEAVY == set()
 
 

@@ -45,15 +45,22 @@ if TYPE_CHECKING:
     from penstock.pattern.validate import validate
 
 __all__ = [
-    "BuilderError", "Engine", "FunctionError", "Matches", "PenstockError", "Query", "QueryError", "Schema",
-    "SchemaError", "SlowFunctionWarning", "all_of", "any_of", "average", "call", "count", "duration", "event",
-    "literal", "maximum", "minimum", "one_of", "parse", "prev", "query", "reference", "remote", "render", "same",
-    "seq", "total", "validate", "window",
+    "BatchError", "BuilderError", "Engine", "EngineError", "FunctionError", "HookError", "Hooks", "Matches",
+    "PenstockError", "Query", "QueryError", "Schema", "SchemaError", "SlowFunctionWarning", "SnapshotError",
+    "TooManyRunsError", "all_of", "any_of", "average", "call", "count", "duration", "event", "literal", "maximum",
+    "minimum", "one_of", "parse", "prev", "query", "reference", "remote", "render", "same", "seq", "total",
+    "validate", "window",
 ]  # fmt: skip
 
 # Where each name comes from. It is loaded at first use: a program pays only for what it uses.
 _ELSEWHERE = {
+    "BatchError": "penstock.engine.batches",
     "Engine": "penstock.engine.engine",
+    "EngineError": "penstock.engine.engine",
+    "HookError": "penstock.engine.hooks",
+    "Hooks": "penstock.engine.hooks",
+    "SnapshotError": "penstock.engine.snapshots",
+    "TooManyRunsError": "penstock.engine.matcher",
     "FunctionError": "penstock.engine.functions",
     "Matches": "penstock.engine.matches",
     "PenstockError": "penstock.errors",

@@ -20,7 +20,8 @@ from penstock.engine.keytable import KeyTable
 from penstock.engine.texts import Texts, renumber_texts
 from penstock.errors import InternalError
 from penstock.kernel.blocks import BLOCK, evaluate
-from penstock.kernel.memory import new_memory
+from penstock.kernel.compiling import compiled
+from penstock.kernel.memory import Memory, new_memory
 from penstock.kernel.values import value
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
@@ -28,7 +29,7 @@ from penstock.pattern.variables import variables
 from penstock.plan import layout
 from penstock.plan.layout import EVENT_BEFORE, EVENT_HIGH, EVENT_LOW, EVENT_PART, EVENT_POS
 from penstock.plan.planning import Plan, plan
-from penstock.plan.tables import Floats, Ints
+from penstock.plan.tables import Floats, Ints, Tables
 from penstock.plan.terms import Code, NotYetError
 from penstock.reference import Event
 from penstock.reference.conditions import World
@@ -301,6 +302,11 @@ def random_program(chance: Random) -> list[tuple[int, int]]:
     return program
 
 
+@compiled
+def value_of(tables: Tables, memory: Memory) -> float:
+    return value(tables, memory, 0)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_a_program_over_columns_gives_what_it_gives_for_each_event(seed: int) -> None:
     chance = Random(seed)
@@ -318,5 +324,5 @@ def test_a_program_over_columns_gives_what_it_gives_for_each_event(seed: int) ->
     expected = np.empty(events)
     for at in range(events):
         memory.values[:] = columns[:, at]
-        expected[at] = value(tables, memory, 0)
+        expected[at] = value_of(tables, memory)
     np.testing.assert_array_equal(found, expected)

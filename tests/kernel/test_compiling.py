@@ -11,6 +11,7 @@ from penstock.kernel import compiling, machine
 
 def test_the_stamp_is_of_all_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     before = compiling.stamp()
+    (tmp_path / "joins.py").touch()
     (tmp_path / "layout.py").write_text("TS = 1")
     monkeypatch.setattr(compiling, "files", lambda _: tmp_path)
     compiling.stamp.cache_clear()

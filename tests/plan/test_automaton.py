@@ -24,7 +24,7 @@ def edges(machine: Automaton) -> list[str]:
     [
         ("SEQ(A a, B b, C c)", ["0-a->1", "1-b->2", "2-c->3"]),
         # Where b is bound is a state of its own; a list that goes on comes after a step that is new.
-        ("SEQ(A a, B+ b[], C c)", ["0-a->1", "1-b->2", "1-c->3", "2-c->4", "2-b->2"]),
+        ("SEQ(A a, B+ b[], C c)", ["0-a->1", "1-b->2", "2-c->3", "2-b->2"]),
         ("SEQ(A a, B? b, C c)", ["0-a->1", "1-b->2", "1-c->3", "2-c->4"]),
         ("OR(SEQ(A a, B b), C c)", ["0-a->1", "0-c->2", "1-b->3"]),
         # How many members AND and ANY have is a state, which of them are bits of a run.
@@ -33,7 +33,9 @@ def edges(machine: Automaton) -> list[str]:
         # Parts that are no single events are interleaved state by state.
         ("AND(SEQ(A a, B b), C c)", ["0-a->1", "0-c->2", "1-b->3", "1-c->4", "2-a->4", "3-c->5", "4-b->5"]),
         # An upper bound is counted in states, so that it is known when a list is closed.
-        ("SEQ(A{1,2} a[], B b)", ["0-a->1", "0-b->2", "1-b->3", "1-a->4", "4-b->3"]),
+        ("SEQ(A{1,2} a[], B b)", ["0-a->1", "1-b->2", "1-a->3", "3-b->2"]),
+        # A lower bound likewise, so that a list is not left too early.
+        ("SEQ(A{2,} a[], B b)", ["0-a->1", "1-a->2", "2-b->3", "2-a->2"]),
     ],
 )
 def test_states_and_steps(pattern: str, expected: list[str]) -> None:

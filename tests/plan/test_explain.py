@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.tree import why_no_tree as why_no_tree_in_engine
 from penstock.pattern.parser import parse
-from penstock.plan.explain import Check, StateFacts, explain_plan, why_no_tree
-from penstock.plan.planning import plan
-from penstock.plan.terms import Calls
+from penstock.plan.explain import Check, StateFacts, explain_plan
 from penstock.plan.words import MOST_STEPS, plan_words
 
 FOLDER = Path(__file__).parents[1] / "queries"
@@ -155,21 +152,6 @@ def test_a_type_without_a_rate_comes_once_a_second() -> None:
     tree = explain_plan(parse("PATTERN SEQ(A a, B|C b) WITHIN 9 EVENTS"), {"B": 2, "X": 5}).tree
     assert tree is not None
     assert tree.rates == {"A": 1, "B": 2, "C": 1, "X": 5}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SEQ(A a, B b) WITHIN 5 EVENTS PARTITION BY k",
-        "SEQ(A a, B b) WITHIN 5 s PARTITION BY k",
-        "SEQ(A a, B b) WHERE f(a.x, b.x) > 1 WITHIN 5 s",
-        "SEQ(A a, B b) WHERE f(a.x) > b.x WITHIN 5 s",
-        "SEQ(A a, B+ b[]) WITHIN 5 s",
-    ],
-)
-def test_there_is_a_tree_where_the_engine_has_one(text: str) -> None:
-    planned = plan(parse(f"PATTERN {text}"), Calls.DERIVED)
-    assert (why_no_tree(planned) is None) == (why_no_tree_in_engine(planned) is None)
 
 
 # --- limits ------------------------------------------------------------------------------------------------------

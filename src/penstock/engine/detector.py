@@ -20,11 +20,12 @@ from penstock.engine.matcher import Matcher
 from penstock.engine.matches import Matches, Output
 from penstock.engine.plain import PlainMatcher
 from penstock.engine.store import Store
-from penstock.engine.tree import TreeMatcher, best_tree, read_tree, statistics_of, why_no_tree
+from penstock.engine.tree import TreeMatcher, best_tree, read_tree, statistics_of
 from penstock.pattern import ast
 from penstock.plan import layout
 from penstock.plan.planning import Plan
 from penstock.plan.tables import Ints
+from penstock.plan.tree import why_no_tree
 
 Mode: TypeAlias = Literal["auto", "automaton", "tree"]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
 from penstock.engine.batches import SEQ, TIME, TYPE, Reader
 from penstock.engine.detector import Detector, Mode
@@ -72,6 +73,8 @@ class Engine:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         remotes: Mapping[str, Any] | None = None,
     ) -> None:
+        if plan not in get_args(Mode):
+            raise EngineError(f"plan={plan!r} is none of {', '.join(map(repr, get_args(Mode)))}")
         pairs = _weighted(queries)
         self.queries: Sequence[ast.Query] = [query for query, _ in pairs]
         self.weights: Sequence[float] = [weight for _, weight in pairs]
@@ -183,6 +186,7 @@ class Engine:
         return pack(
             {
                 "queries": [render(query) for query in self.queries],
+                "names": [query.name for query in self.queries],
                 "weights": list(self.weights),
                 "max_runs": self._max_runs,
                 "plan": self._mode,
@@ -213,7 +217,8 @@ class Engine:
         """
         state = unpack(blob)
         try:
-            queries = [parse(text) for text in state["queries"]]
+            pairs = zip(state["queries"], state["names"], strict=True)
+            queries = [replace(parse(text), name=name) for text, name in pairs]
             engine = cls(
                 list(zip(queries, state["weights"], strict=True)),
                 max_runs=state["max_runs"],
@@ -236,6 +241,8 @@ class Engine:
 
 def _weighted(queries: Any) -> list[tuple[ast.Query, float]]:
     """Return queries with their weights; a query without one has 1."""
+    if isinstance(queries, str):
+        raise EngineError("an engine takes queries, not their text\n  fix: Engine(pk.parse(text))")
     every = [queries] if isinstance(queries, ast.Query) else list(queries)
     if not every:
         raise EngineError("an engine needs at least one query")

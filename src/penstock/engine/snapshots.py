@@ -1,7 +1,7 @@
 """Snapshots as bytes: nested dicts of arrays, texts and numbers, with a version and a checksum. Nothing is pickled.
 
-Layout: magic, version (2 bytes), length of the header (8), checksum of that length and of all that follows (8); then the
-header (JSON: the tree, in which an array is its type, shape and place), then the arrays, row by row.
+Layout: magic, version (2 bytes), length of the header (8), checksum of that length and of all that follows (8); then
+the header (JSON: the tree, in which an array is its type, shape and place), then the arrays, row by row.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _described(value: Any, pieces: list[Any], at: list[int]) -> Any:
         start = at[0]
         at[0] += value.nbytes
         rows = [value] if value.flags.c_contiguous else list(np.atleast_2d(value))
-        pieces += [memoryview(np.ascontiguousarray(row)).cast("B") for row in rows if row.size]
+        flat: list[Any] = [np.ascontiguousarray(row) for row in rows if row.size]
+        pieces += [memoryview(row).cast("B") for row in flat]
         return {_ARRAY: [value.dtype.name, list(value.shape), start]}
     if isinstance(value, list):
         return list(value)

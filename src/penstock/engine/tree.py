@@ -13,9 +13,8 @@ from penstock.engine.store import Store
 from penstock.errors import PenstockError
 from penstock.kernel.reclaiming import lay_out_tuples
 from penstock.kernel.tree import TreeMemory, new_tree_memory, oldest, process, reindex, renumber, sweep_all, with_more
-from penstock.pattern import ast
 from penstock.plan import joins, layout
-from penstock.plan.joins import join_query, why_not
+from penstock.plan.joins import join_query
 from penstock.plan.planning import Plan
 from penstock.plan.statistics import Sample, Statistics, estimate
 from penstock.plan.tables import Bools, Ints
@@ -199,15 +198,6 @@ class TreeMatcher:
 
 
 # --- choosing ---------------------------------------------------------------------------------------------------
-
-
-def why_no_tree(plan: Plan) -> str | None:
-    """Return why a query has no tree plan in the engine; None if it may have one."""
-    if plan.terms.is_calling:
-        return "it calls a function of several events, which the tree's machine does not do"
-    if plan.query.partition and isinstance(plan.query.within, ast.CountSpan):
-        return "WITHIN n EVENTS with PARTITION BY: buffers of partitions that get no more events would not be dropped"
-    return why_not(plan)
 
 
 def statistics_of(plan: Plan, store: Store, types: Ints) -> Statistics:

@@ -17,13 +17,14 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any, TypeVar
 
-from numba import njit
+import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.typed_passes import NopythonTypeInference
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_njit: Any = numba.njit  # its stubs do not know all options
 
 
 class _Part(JITCodeLibrary):
@@ -86,22 +87,22 @@ _INNER: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": _PartCom
 
 def part(function: _F) -> _F:
     """Compile a function that only compiled functions call and that makes no arrays."""
-    return _typed(njit(**_LEAN, **_INNER)(function))
+    return _typed(_njit(**_LEAN, **_INNER)(function))
 
 
 def inlined(function: _F) -> _F:
     """Like `part`, into its callers: a call that passes all of the memory's arrays costs 100 ns."""
-    return _typed(njit(**_LEAN, **_INNER, forceinline=True)(function))
+    return _typed(_njit(**_LEAN, **_INNER, forceinline=True)(function))
 
 
 def entry(function: _F) -> _F:
     """Compile a function that Python calls and that makes no arrays, when it is first called; keep it on disk."""
-    return _cached(njit(**_LEAN, cache=True)(function))
+    return _cached(_njit(**_LEAN, cache=True)(function))
 
 
 def compiled(function: _F) -> _F:
     """Compile any function: Python may call it, and it may make arrays."""
-    return _cached(njit(no_cfunc_wrapper=True, error_model="numpy", cache=True)(function))
+    return _cached(_njit(no_cfunc_wrapper=True, error_model="numpy", cache=True)(function))
 
 
 def _typed(dispatcher: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +114,8 @@ def with_plain_room(memory: PlainMemory, status: int) -> PlainMemory:
         return with_wider_segments(memory)
     name = {layout.MORE_CANDIDATES: "candidates", layout.MORE_NODES: "nodes", layout.MORE_FOUND: "found"}[status]
     array = getattr(memory, name)
-    grown = memory._replace(**{name: wider(array, 2 * array.shape[1] + 8)})
+    changed: dict[str, Any] = {name: wider(array, 2 * array.shape[1] + 8)}
+    grown = memory._replace(**changed)
     if status == layout.MORE_CANDIDATES:
         groups = np.zeros((2 * len(memory.groups), layout.GROUP_WIDTH), np.int64)
         grown = grown._replace(groups=groups, slots=np.zeros((layout.SLOT_WIDTH, 2 * array.shape[1] + 8), np.bool_))

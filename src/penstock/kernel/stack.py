@@ -62,7 +62,8 @@ def is_less(a: float, b: float, ranks: Ints) -> bool:
     if is_text(a) or is_text(b):
         if not (is_text(a) and is_text(b)):
             return False
-        return bool(ranks[int(a - TEXT_LOW)] < ranks[int(b - TEXT_LOW)])
+        i, j = int(a - TEXT_LOW), int(b - TEXT_LOW)
+        return bool(i < len(ranks) and j < len(ranks) and ranks[i] < ranks[j])  # else a result of arithmetic, no text
     return a < b
 
 

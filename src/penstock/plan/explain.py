@@ -17,12 +17,11 @@ from penstock.pattern.render import quote_name, render_expression
 from penstock.plan import layout
 from penstock.plan.automaton import Op, State
 from penstock.plan.deciding import Deciding
-from penstock.plan.joins import why_not
 from penstock.plan.planning import Plan, plan
 from penstock.plan.registers import Asked, Expression, Keep, Kept, Register
 from penstock.plan.statistics import Statistics
 from penstock.plan.terms import Calls, Code
-from penstock.plan.tree import choose, render_plan
+from penstock.plan.tree import choose, render_plan, why_no_tree
 
 How: TypeAlias = Literal["event", "index", "interval", "program", "elements"]
 
@@ -352,13 +351,6 @@ def _of_variable(text: str, owner: str) -> str:
 
 
 # --- the tree ---------------------------------------------------------------------------------------------------
-
-
-def why_no_tree(planned: Plan) -> str | None:
-    """Return why an engine runs a query by its automaton only; None if it may join."""
-    if planned.query.partition and isinstance(planned.query.within, ast.CountSpan):
-        return "with PARTITION BY, WITHIN n EVENTS says nothing about partitions that get no more events"
-    return why_not(planned)
 
 
 def _tree(planned: Plan, rates: Mapping[str, float]) -> TreeFacts:

@@ -160,7 +160,8 @@ class _Packing:
         return row[layout.CONJ_SLOT] == self.index[state] >= 0 and row[layout.CONJ_OP] == Code.EQ
 
     def state_rows(self, steps: list[Transition]) -> list[tuple[int, ...]]:
-        rows, at = [], 0
+        rows: list[tuple[int, ...]] = []
+        at = 0
         for number, state in enumerate(self.machine.states):
             leaving = sum(step.source == number for step in steps)
             rows.append((at, at + leaving, int(bool(state.endings)), self.index[number]))

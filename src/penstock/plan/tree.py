@@ -98,6 +98,13 @@ def join(left: Tree, right: Tree) -> Tree:
     return Tree(left.variables | right.variables, left, right)
 
 
+def why_no_tree(plan: Planned) -> str | None:
+    """Return why an engine runs a query by its automaton only; None if it may join."""
+    if plan.query.partition and isinstance(plan.query.within, ast.CountSpan):
+        return "with PARTITION BY, WITHIN n EVENTS says nothing about partitions that get no more events"
+    return why_not(plan)
+
+
 def model_of(plan: Planned, statistics: Statistics) -> Model:
     """Return the cost model of a query for which `why_not` has nothing to say."""
     query = join_query(plan)
