@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from tests.engine.comparing import case_of, difference, found
+from penstock.engine.matches import Matches
+from tests.engine.comparing import again, as_lists, case_of, difference, engine_of, found, pieces
 from tests.generators import seeded
 
 CASES = 5_000
@@ -38,6 +39,35 @@ def test_the_engine_finds_what_the_reference_finds(share: int) -> None:
 @pytest.mark.parametrize("share", range(SHARES))
 def test_the_engine_finds_what_the_reference_finds_in_many_cases(share: int) -> None:
     compare(CASES + share * CASES_DEEP // SHARES, CASES_DEEP // SHARES)
+
+
+@pytest.mark.parametrize("first", range(30_000, 30_600, 100))
+def test_dropping_events_as_soon_as_nothing_needs_them_changes_nothing(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Usually events are looked through when there are thousands; here after every batch, of one or two events."""
+    monkeypatch.setattr("penstock.engine.detector._RECLAIM_FROM", 1)
+    for seed, case in enumerate(seeded(100, first), start=first):
+        engine, matches = engine_of(case.query), Matches()
+        for number, piece in enumerate(pieces(case.events, range(seed % 2, 14, 2))):
+            matches += engine.process(as_lists(piece))
+            engine._detectors[0].store.kept = 0
+            engine = again(engine) if number == seed % 9 else engine
+        told = difference(case, matches + engine.flush())
+        assert not told, f"seed {seed}: {told}\n{case!r}"
+
+
+def test_negated_events_are_found_after_others_were_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each knows the one before it by its place, which changes: N4 is the one that forbids, and N6 leads to it."""
+    monkeypatch.setattr("penstock.engine.detector._RECLAIM_FROM", 1)
+    query = "SEQ(A a, NOT N n, B b) WHERE n.v = a.v WITHIN 10 s"
+    case = case_of(query, "C0 C1 C2 A3@100(v=1) N4@101(v=1) A5@101(v=2) N6@102(v=3) B7@103")
+    engine, matches = engine_of(case.query), Matches()
+    for piece in pieces(case.events, [3, 7]):
+        matches += engine.process(as_lists(piece))
+    assert engine._detectors[0].store.size < len(case.events)
+    assert [match["a"] for match in matches] == [(5,)]
+    assert not difference(case, matches + engine.flush())
 
 
 @pytest.mark.parametrize("seed", [pytest.param(s, marks=pytest.mark.xfail(reason=why)) for s, why in OPEN.items()])

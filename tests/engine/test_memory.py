@@ -59,6 +59,7 @@ QUERIES = {
     "plain time windows": "SEQ(A a, B b) WHERE a.x > 0.9 WITHIN 2 s WINDOW 2 s EVERY 1 s SELECT FIRST CONSUME ALL",
     "plain count windows": "SEQ(A a, B b) WHERE a.x > 0.9 WITHIN 2 s WINDOW 200 EVENTS EVERY 50 EVENTS",
     "plain opened windows": "SEQ(A a, B b) WHERE a.x > 0.9 AND b.x > 0.9 WITHIN 2 s WINDOW 2 s ON C s WHERE s.x > 0.9",
+    "plain closed windows": "SEQ(A a, B b) WHERE a.x > 0.9 AND b.x > 0.99 WITHIN 1 h WINDOW 2 s EVERY 1 s",
     "plain LIMIT": "SEQ(A a, B b) WHERE a.x > 0.9 WITHIN 2 s WINDOW 2 s EVERY 1 s LIMIT 1 PER WINDOW",
     "general EACH": "SEQ(A a, NOT C n, B b) WHERE a.x > 0.9 WITHIN 2 s",
     "general FIRST": "SEQ(A a, NOT C n, B b) WHERE n.x > 0.9 AND a.x < b.x WITHIN 2 s SELECT FIRST",
@@ -67,6 +68,7 @@ QUERIES = {
     "general count": "SEQ(A a, NOT C n, B b) WHERE a.x > 0.9 WITHIN 100 EVENTS",
     "general count partitions": "SEQ(A a, NOT C n, B b) WITHIN 20 EVENTS PARTITION BY id",
     "general windows": "SEQ(A a, NOT C n, B b) WHERE a.x > 0.9 WITHIN 2 s WINDOW 2 s EVERY 1 s",
+    "general closed windows": "SEQ(A a, NOT C n, B b) WHERE a.x > 0.9 AND n.x > 0.9 WITHIN 1 h WINDOW 2 s EVERY 1 s",
     "general opened windows": "SEQ(A a, NOT C n, B b) WHERE a.x > 0.9 WITHIN 2 s WINDOW 2 s ON C s WHERE s.x > 0.9",
     "held": "SEQ(A a, B b, NOT C n) WHERE a.x > 0.9 AND b.x > 0.9 AND n.x > 0.9 WITHIN 1 s SELECT LAST CONSUME ALL",
 }
@@ -75,7 +77,13 @@ QUERIES = {
 PER_KEY = {"memory.newest", "store.newest"}
 
 
-@pytest.mark.parametrize("name", QUERIES)
+# Bounded by WITHIN, though the windows are closed long before.
+LATE = pytest.mark.xfail(reason="the general kernel keeps the runs of windows that are closed")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[LATE] * (name == "general closed windows")) for name in QUERIES]
+)
 def test_arrays_stay_as_large_as_they_were(name: str) -> None:
     """The same rate for five times as long takes no more room, but for an array that happens to double late."""
     engine = Engine(pk.parse(f"PATTERN {QUERIES[name]}"), plan="automaton")

@@ -83,6 +83,8 @@ class Detector:
             return
         if self.plan.plain is None:
             raise HookError(f"the query has no hooks about runs: {self.plan.why_not_plain}")
+        if hooks.windows is not None and self.plan.numbered.negations:
+            raise HookError("events of a query with a negation cannot be shed from some of their windows only")
         if isinstance(self.matcher, TreeMatcher):
             raise HookError(
                 "the query runs by a tree plan, which keeps no runs\n  fix: Engine(query, plan='automaton') keeps runs"

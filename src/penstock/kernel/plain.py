@@ -16,7 +16,7 @@ from penstock.kernel.asking_plain import ask_openings, ask_runs, is_resolved, re
 from penstock.kernel.compiling import entry, inlined, part
 from penstock.kernel.lanes import run_lanes
 from penstock.kernel.plain_memory import BLOCK, FIRST_SWEEP, PlainMemory
-from penstock.kernel.scanning import bucket, reach_of
+from penstock.kernel.scanning import bucket, reach_of, scan
 from penstock.kernel.stack import arithmetic, is_less
 from penstock.plan.layout import (
     ADD,
@@ -29,6 +29,7 @@ from penstock.plan.layout import (
     GROUP_KIND,
     GROUP_STEP,
     GROUP_TO,
+    HAS_BATCH,
     HAS_BIRTHS,
     HAS_CREATED,
     HAS_FOUND,
@@ -63,6 +64,8 @@ from penstock.plan.layout import (
     PLAIN_ENDS,
     PLAIN_HIGH,
     PLAIN_INDEX,
+    PLAIN_KILL,
+    PLAIN_KILL_END,
     PLAIN_LAST,
     PLAIN_LOW,
     PLAIN_MASK,
@@ -72,6 +75,7 @@ from penstock.plan.layout import (
     PLAIN_SETTER,
     PLAIN_SETTER_END,
     PLAIN_SHEDS,
+    PLAIN_SKIPS,
     PLAIN_SOURCE,
     PLAIN_STEP,
     PLAIN_STEP_END,
@@ -429,6 +433,31 @@ def sweep_all(t: PlainTables, m: PlainMemory, now: int) -> None:
 
 
 @inlined
+def has_room_to_kill(t: PlainTables, m: PlainMemory) -> bool:
+    """Return whether all runs that a negation may end could be candidates, those that this event makes too."""
+    for s in range(1, len(t.states)):
+        if t.states[s, PLAIN_KILL] < t.states[s, PLAIN_KILL_END]:
+            size = max(m.segments[SEGMENT_SIZE, s], m.segments[SEGMENT_NEED, s] if m.sizes[HAS_GROUPS] > 0 else 0)
+            if size >= m.candidates.shape[1]:
+                return False
+    return True
+
+
+@inlined
+def kill_runs(t: PlainTables, m: PlainMemory, event: int) -> None:
+    """Let the runs leave that a negated event ends; not those that have just taken this event."""
+    for s in range(1, len(t.states)):
+        for kill in range(t.states[s, PLAIN_KILL], t.states[s, PLAIN_KILL_END]):
+            is_hidden = t.options[PLAIN_SKIPS] and m.skips[s, event - m.sizes[HAS_BATCH]]
+            if m.segments[SEGMENT_SIZE, s] == 0 or is_hidden or not m.fits[t.steps[kill, PLAIN_VARIABLE], event]:
+                continue
+            for c in range(scan(t, m, s, kill, event, 0)):
+                run = m.candidates[PICK_RUN, c]
+                if m.nodes[LINK_EVENT, m.runs[HELD_NODE, run]] != event:
+                    leave(m, s, run)
+
+
+@inlined
 def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
     """Process an event; return DONE, or what there is no room for; then nothing has changed."""
     m.sizes[HAS_GROUPS] = 0
@@ -448,11 +477,14 @@ def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
         status = room_for(t, m)
         if status != DONE:
             return status
+    if not has_room_to_kill(t, m):
+        return MORE_CANDIDATES
     part = m.events[EVENT_PART, event]
     m.newest[NEWEST_POS, part], m.newest[NEWEST_LOW, part] = m.events[EVENT_POS, event], m.events[EVENT_LOW, event]
     if m.sizes[HAS_GROUPS] > 0:
         make_true(t, m, event)
-        sweep_due(t, m, event)
+    kill_runs(t, m, event)
+    sweep_due(t, m, event)
     return DONE
 
 

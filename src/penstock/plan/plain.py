@@ -13,6 +13,8 @@ from penstock.pattern import ast
 from penstock.pattern.ast import Policy
 from penstock.plan import layout
 from penstock.plan.automaton import Automaton, Op, Transition
+from penstock.plan.deciding import Deciding
+from penstock.plan.kills import kills, why_no_kills
 from penstock.plan.positions import Leaf, Numbered
 from penstock.plan.registers import Asked, Expression, Keep, Kept, Load, Register, Registers
 from penstock.plan.tables import Ints, table, within_of
@@ -31,7 +33,7 @@ _SETTERS = {
 class PlainTables(NamedTuple):
     """What the plain kernel reads of a query; penstock.plan.layout names the columns."""
 
-    steps: Ints  # (T, ·) sorted by source; those of a state as FIRST prefers them
+    steps: Ints  # (T, ·) sorted by source; those of a state as FIRST prefers them; then the kills
     states: Ints  # (S, ·)
     conjuncts: Ints  # (J, ·) what a step asks
     setters: Ints  # (·, ·) what a step writes to the registers of the run it makes; worked-out ones last
@@ -39,14 +41,14 @@ class PlainTables(NamedTuple):
     options: Ints  # (PLAIN_OPTIONS,)
 
 
-def why_not_plain(
-    query: ast.Query, numbered: Numbered, machine: Automaton, registers: Registers, due_at_end: bool
-) -> str | None:
+def why_not_plain(query: ast.Query, deciding: Deciding, registers: Registers) -> str | None:
     """Return why a query is not plain; None if it is."""
+    numbered, machine = deciding.numbered, deciding.machine
+    due_at_end = any(deciding.due_at_end(state) for state in machine.states if state.endings)
     moves = query.select.policy in (Policy.FIRST, Policy.STRICT)
     waits = moves and any(s.endings and machine.leaving(n) for n, s in enumerate(machine.states))
-    if numbered.negations:
-        return "it has a negation"
+    if why_no_kills(deciding) is not None:
+        return why_no_kills(deciding)
     if any(registers.deep.values()) or due_at_end:
         return "a condition looks back at the elements of a run"
     if waits:
@@ -75,6 +77,7 @@ class _Packing:
         self.rows: list[tuple[int, ...]] = []
         self.conjuncts: list[tuple[int, ...]] = []
         self.setters: list[tuple[int, ...]] = []
+        self.kills = kills(machine)
         self.options = self.implicit()
         self.base = int(self.options.max(initial=0, where=_is_slot())) + 1  # registers that the query names come then
         self.index = [self.index_of(state) for state in range(len(machine.states))]
@@ -120,7 +123,7 @@ class _Packing:
             return int(self.options[layout.PLAIN_PART])
         asked = [
             self.slot(state, each.register)
-            for step in self.machine.leaving(state)
+            for step in (*self.machine.leaving(state), *(kill for kill in self.kills if kill.source == state))
             for each in self.registers.asked[step]
             if each.register is not None and each.op is Code.EQ
         ]
@@ -130,7 +133,7 @@ class _Packing:
 
     def tables(self) -> PlainTables:
         steps = sorted(self.machine.transitions, key=lambda t: t.source)
-        packed = [self.step_row(step) for step in steps]
+        packed = [self.step_row(step) for step in (*steps, *self.kills)]
         return PlainTables(
             table(packed, layout.PLAIN_STEP_WIDTH),
             table(self.state_rows(steps), layout.PLAIN_STATE_WIDTH),
@@ -148,7 +151,7 @@ class _Packing:
         self.conjuncts += [self.conjunct_row(step, each) for each in self.registers.asked[step]]
         key = next((k for k in range(first, len(self.conjuncts)) if self.is_key(step.source, k)), -1)
         setters = len(self.setters)
-        self.setters += self.setter_rows(step)
+        self.setters += [] if step in self.kills else self.setter_rows(step)
         return (
             step.source, step.target, step.variable, int(consuming),
             -1 if member is None else self.mask(member.number), 0 if member is None else 1 << member.member,
@@ -161,11 +164,12 @@ class _Packing:
 
     def state_rows(self, steps: list[Transition]) -> list[tuple[int, ...]]:
         rows: list[tuple[int, ...]] = []
-        at = 0
+        at, kill = 0, len(steps)
         for number, state in enumerate(self.machine.states):
             leaving = sum(step.source == number for step in steps)
-            rows.append((at, at + leaving, int(bool(state.endings)), self.index[number]))
-            at += leaving
+            killing = sum(each.source == number for each in self.kills)
+            rows.append((at, at + leaving, int(bool(state.endings)), self.index[number], kill, kill + killing))
+            at, kill = at + leaving, kill + killing
         return rows
 
     def span(self, rows: list[tuple[int, ...]]) -> tuple[int, int]:

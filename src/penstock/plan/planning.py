@@ -9,6 +9,7 @@ import numpy as np
 from penstock.pattern import ast
 from penstock.plan.automaton import Automaton, automaton
 from penstock.plan.deciding import Deciding
+from penstock.plan.kills import asked_by_kill, kills
 from penstock.plan.layout import LEAST, MOST
 from penstock.plan.plain import PlainTables, plain_tables, why_not_plain
 from penstock.plan.positions import Numbered, number
@@ -49,9 +50,10 @@ def plan(query: ast.Query, calls: Calls = Calls.REFUSED) -> Plan:
     for conjunct in ast.conjuncts(query.where):
         terms.add(conjunct)
     deciding = Deciding(numbered, machine, terms)
-    registers = Registers(numbered, machine, terms, {step: deciding.due(step) for step in machine.transitions})
-    is_due_at_end = any(deciding.due_at_end(state) for state in machine.states if state.endings)
-    reason = why_not_plain(query, numbered, machine, registers, is_due_at_end)
+    due = {step: deciding.due(step) for step in machine.transitions}
+    due |= {kill: asked_by_kill(deciding, kill) for kill in kills(machine)}
+    registers = Registers(numbered, machine, terms, due)
+    reason = why_not_plain(query, deciding, registers)
     plain = plain_tables(query, numbered, machine, terms, registers) if reason is None else None
     own = tuple(deciding.own(variable) for variable in range(len(numbered.variables)))
     for column in columns_of_returns(query, numbered, calls):  # read from the same events
@@ -83,7 +85,8 @@ def ordered_columns(terms: Terms) -> Bools:
 
 def conjuncts_in_order(machine: Automaton, registers: Registers) -> list[Asked]:
     """Return the conjuncts in the order of the plain tables."""
-    return [each for step in sorted(machine.transitions, key=lambda t: t.source) for each in registers.asked[step]]
+    steps = (*sorted(machine.transitions, key=lambda t: t.source), *kills(machine))
+    return [each for step in steps for each in registers.asked[step]]
 
 
 def calling_conjuncts(machine: Automaton, terms: Terms, registers: Registers) -> Bools:

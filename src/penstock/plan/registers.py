@@ -107,14 +107,13 @@ class Registers:
         self.members = {m for bag in numbered.bags for m in bag.members if not numbered.variables[m].loops}
         self.asked: dict[Transition, list[Asked]] = {}
         self.deep: dict[Transition, list[tuple[int, int]]] = {}
-        for step, conditions in due.items():
+        for step, conditions in due.items():  # kills too: penstock.plan.kills
             self.split(step, conditions)
         self.slots = self.allocate()
 
     # --- conditions -------------------------------------------------------------------------------------------
 
     def split(self, step: Transition, due: list[tuple[int, int]]) -> None:
-        """Part what a step asks into what registers answer and what is deep."""
         """Part the conditions that are due at a step into those that registers answer and the deep ones."""
         self.asked[step], self.deep[step] = [], []
         for number, newest_only in due:
@@ -153,7 +152,6 @@ class Registers:
 
     def load(self, number: int, step: Transition) -> Load | str:
         """Say where a reference is found when a step asks for it."""
-        """Say where an attribute is found."""
         ref = self.terms.references[number]
         source, target = self.machine.states[step.source], self.machine.states[step.target]
         if ref.aggregate >= 0:
@@ -175,7 +173,6 @@ class Registers:
 
     def load_aggregate(self, number: int, ref: Reference, step: Transition, source: State, target: State) -> Load | str:
         """Say where an aggregate is found."""
-        """Say where an aggregate of a list is found."""
         is_mine = ref.variable == step.variable
         if ref.index is Index.UPTO or is_mine != (ref.index is Index.UPTO_BEFORE) or ref.variable in self.members:
             return _DEEP
