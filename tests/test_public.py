@@ -15,7 +15,7 @@ from penstock.pattern import builder
 
 HEAVY = {"numba", "numpy", "pandas", "pyarrow", "pyspark", "polars", "sklearn", "altair"}
 PLANNED = ("Shedding", "detect")
-ENGINE = {"Engine", "Hooks", "Matches"} | {name for name in pk.__all__ if name.endswith("Error")}
+ENGINE = {name for name, module in vars(pk)["_ELSEWHERE"].items() if module.startswith("penstock.engine")}
 
 
 def modules_after(code: str) -> set[str]:

@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock import reference
-    from penstock.engine.engine import Engine
+    from penstock.engine.batches import BatchError
+    from penstock.engine.engine import Engine, EngineError
     from penstock.engine.functions import FunctionError, SlowFunctionWarning
+    from penstock.engine.hooks import HookError, Hooks
+    from penstock.engine.matcher import TooManyRunsError
     from penstock.engine.matches import Matches
+    from penstock.engine.snapshots import SnapshotError
     from penstock.errors import PenstockError, QueryError, SchemaError
     from penstock.pattern.ast import Query
     from penstock.pattern.builder import (
@@ -57,11 +61,9 @@ _ELSEWHERE = {
     "BatchError": "penstock.engine.batches",
     "Engine": "penstock.engine.engine",
     "EngineError": "penstock.engine.engine",
+    "FunctionError": "penstock.engine.functions",
     "HookError": "penstock.engine.hooks",
     "Hooks": "penstock.engine.hooks",
-    "SnapshotError": "penstock.engine.snapshots",
-    "TooManyRunsError": "penstock.engine.matcher",
-    "FunctionError": "penstock.engine.functions",
     "Matches": "penstock.engine.matches",
     "PenstockError": "penstock.errors",
     "Query": "penstock.pattern.ast",
@@ -69,6 +71,8 @@ _ELSEWHERE = {
     "Schema": "penstock.pattern.schema",
     "SchemaError": "penstock.errors",
     "SlowFunctionWarning": "penstock.engine.functions",
+    "SnapshotError": "penstock.engine.snapshots",
+    "TooManyRunsError": "penstock.engine.matcher",
     "parse": "penstock.pattern.parser",
     "render": "penstock.pattern.render",
     "validate": "penstock.pattern.validate",

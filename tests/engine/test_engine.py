@@ -164,7 +164,6 @@ def test_queries_share_columns_and_texts_but_nothing_else() -> None:
     assert bound == [("by text", (0, 1)), ("by number", (0, 1)), ("by key", (0, 3))]
 
 
-@pytest.mark.xfail(reason="a snapshot does not hold the names of queries")
 def test_names_and_weights_survive_a_snapshot() -> None:
     query = pk.parse("PATTERN A a WITHIN 1 s", "one")
     engine = again(Engine([(query, 2.5), query]))

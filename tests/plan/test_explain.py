@@ -78,7 +78,8 @@ def test_every_query_of_the_papers_is_explained(path: Path) -> None:
          Check("SUM(a[].v) < b.v", "interval", "SUM(a[].v)")),
         ("SEQ(A+ a[], B b) WHERE a[last].v < b.v WITHIN 1 s", 1, Check("a[last].v < b.v", "interval", "a[last].v")),
         ("SEQ(A+ a[], B b) WHERE a[2].v < b.v WITHIN 1 s", 1, Check("a[2].v < b.v", "elements")),
-        ("SEQ(A a, NOT C c, B b) WHERE a.v < b.v WITHIN 1 s", 1, Check("a.v < b.v", "elements")),
+        ("SEQ(A a, NOT C c, B b) WHERE a.v < b.v WITHIN 1 s", 1, Check("a.v < b.v", "interval", "a.v")),
+        ("SEQ(A a, B b, NOT C c) WHERE a.v < b.v WITHIN 1 s", 1, Check("a.v < b.v", "elements")),
     ],
 )  # fmt: skip
 def test_how_a_condition_is_asked(query: str, state: int, check: Check) -> None:

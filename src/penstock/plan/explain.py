@@ -17,7 +17,7 @@ from penstock.pattern.render import quote_name, render_expression
 from penstock.plan import layout
 from penstock.plan.automaton import Op, State
 from penstock.plan.deciding import Deciding
-from penstock.plan.planning import Plan, plan
+from penstock.plan.planning import Plan, conjuncts_in_order, plan
 from penstock.plan.registers import Asked, Expression, Keep, Kept, Register
 from penstock.plan.statistics import Statistics
 from penstock.plan.terms import Calls, Code
@@ -281,7 +281,7 @@ class _Reading:
         if slot == part:
             return "partition"
         keys = (int(row[layout.PLAIN_KEY]) for row in plain.steps if row[layout.PLAIN_SOURCE] == state)
-        asked = [each for step in self.steps for each in self.plan.registers.asked[step]]
+        asked = conjuncts_in_order(self.plan.automaton, self.plan.registers)
         found = next(asked[key].register for key in keys if key >= 0)
         return None if found is None else self.register(found)
 
