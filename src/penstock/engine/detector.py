@@ -20,11 +20,12 @@ from penstock.engine.matcher import Matcher
 from penstock.engine.matches import Matches, Output
 from penstock.engine.plain import PlainMatcher
 from penstock.engine.store import Store
+from penstock.engine.texts import renumber_texts, text_numbers
 from penstock.engine.tree import TreeMatcher, best_tree, read_tree, statistics_of
 from penstock.pattern import ast
 from penstock.plan import layout
 from penstock.plan.planning import Plan
-from penstock.plan.tables import Ints
+from penstock.plan.tables import Bools, Ints
 from penstock.plan.tree import why_no_tree
 
 Mode: TypeAlias = Literal["auto", "automaton", "tree"]
@@ -143,9 +144,14 @@ class Detector:
         return _SPELLED.get(kind, kind)
 
     def _reclaim(self) -> None:
-        """Drop events that nothing needs, when there are twice as many as were needed last time."""
+        """Drop events, when there are twice as many as were needed last time."""
+        if self.store.size >= max(_RECLAIM_FROM, 2 * self.store.kept):
+            self.drop_unneeded()
+
+    def drop_unneeded(self) -> None:
+        """Drop events that nothing needs."""
         store = self.store
-        if store.size < max(_RECLAIM_FROM, 2 * store.kept):
+        if not store.size:
             return
         needed = self.matcher.needed()
         oldest = self.emission.oldest_event()
@@ -156,6 +162,23 @@ class Detector:
         self.matcher.move_events(store.keep(needed))
         if self.plan.query.window is not None:
             self.intake.forget_windows(*self.matcher.windows())
+
+    # --- texts ------------------------------------------------------------------------------------------------
+
+    def mark_texts(self, used: Bools) -> None:
+        """Mark the texts that are still needed."""
+        self.intake.mark_texts(used)
+        constants = [each for each in self.plan.terms.constants if isinstance(each, str)]
+        used[[self.reader.texts.add(text) for text in constants]] = True
+        for values in (self.store.columns[:, : self.store.size], *self.matcher.live_values()):
+            used[text_numbers(values)] = True
+
+    def renumber_texts(self, numbers: Ints) -> None:
+        """Follow the texts, which have new numbers."""
+        self.intake.renumber_texts(numbers)
+        for values in (self.store.columns[:, : self.store.size], *self.matcher.live_values()):
+            renumber_texts(values, numbers)
+        self.matcher.reindex()
 
     # --- snapshots --------------------------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
+import numpy as np
+
 from penstock.engine.batches import SEQ, TIME, TYPE, Reader
 from penstock.engine.detector import Detector, Mode
 from penstock.engine.functions import Functions, check_registered
@@ -25,6 +27,7 @@ from penstock.plan.tables import Floats, Ints
 from penstock.plan.terms import Calls
 
 MAX_RUNS = 20_000_000
+_FORGET_FROM = 1 << 16  # fewer texts are not worth looking for those to forget
 
 
 class EngineError(PenstockError):
@@ -80,6 +83,7 @@ class Engine:
         self.weights: Sequence[float] = [weight for _, weight in pairs]
         self._max_runs, self._mode, self._is_over = max_runs, plan, False
         self._failure = ""  # why it takes no more batches
+        self._texts_kept = 0
         for query in self.queries:
             validate(query, strict=False)
         check_registered(self.queries, functions or {}, remotes or {})
@@ -110,7 +114,24 @@ class Engine:
             if hook is not None:
                 detector.check(hook, size_of(batch))
         events = self._reader.read(batch)
-        return self._matches(lambda detector: detector.process(events, chosen[id(detector)]))
+        matches = self._matches(lambda detector: detector.process(events, chosen[id(detector)]))
+        self._forget_texts()
+        return matches
+
+    def _forget_texts(self) -> None:
+        """Forget the texts that nothing holds any more, when there are twice as many as were held last time."""
+        texts = self._reader.texts
+        if len(texts) < max(_FORGET_FROM, 2 * self._texts_kept):
+            return
+        for detector in self._detectors:
+            detector.drop_unneeded()
+        used = np.zeros(len(texts), np.bool_)
+        for detector in self._detectors:
+            detector.mark_texts(used)
+        numbers = texts.forget(used)
+        for detector in self._detectors:
+            detector.renumber_texts(numbers)
+        self._texts_kept = len(texts)
 
     def flush(self) -> Matches:
         """End the stream: return the matches that only the passing of time completes. No batch may follow."""

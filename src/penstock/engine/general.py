@@ -33,7 +33,7 @@ from penstock.plan.layout import (
     WITHIN,
 )
 from penstock.plan.planning import Plan
-from penstock.plan.tables import Bools, Ints
+from penstock.plan.tables import Bools, Floats, Ints
 
 _TABLES = {
     layout.MORE_CANDIDATES: ("candidates",),
@@ -223,6 +223,14 @@ class GeneralMatcher:
         m.runs[RUN_FIRST, live] = places[m.runs[RUN_FIRST, live]]
         m.waiting[WAIT_FIRST, :waiting] = places[m.waiting[WAIT_FIRST, :waiting]]
         m.sizes[SIZE_EVENTS] = self.store.size
+
+    def live_values(self) -> Iterator[Floats]:
+        """Yield nothing: runs keep no values, they look at their events."""
+        return iter(())
+
+    def reindex(self) -> None:
+        """Follow a change of texts, which have new numbers."""
+        self.memory = self.memory._replace(constants=self.store.constants())
 
     # --- snapshots --------------------------------------------------------------------------------------------
 

@@ -72,6 +72,12 @@ class Matcher(Protocol):
     def move_events(self, places: Ints) -> None:
         """Follow the store: events have new places."""
 
+    def live_values(self) -> Iterator[Floats]:
+        """Yield the values that are kept and that may be texts, as views to change in place; `reindex` must follow."""
+
+    def reindex(self) -> None:
+        """Follow a change of the values that are kept: texts have new numbers."""
+
     def state(self) -> dict[str, Any]:
         """Return all that must survive, as arrays."""
 

@@ -296,6 +296,17 @@ class PlainMatcher:
         m.runs[HELD_SEEN, live] = -1
         m.sizes[HAS_EVENTS] = self.store.size
 
+    def live_values(self) -> Iterator[Floats]:
+        """Yield the registers of the runs, as views to change in place; `reindex` must follow."""
+        segments = self.memory.segments
+        for start, size in zip(segments[SEGMENT_START].tolist(), segments[SEGMENT_SIZE].tolist(), strict=True):
+            yield self.memory.registers[:, start : start + size]
+
+    def reindex(self) -> None:
+        """Follow a change of the registers: texts have new numbers."""
+        self.memory = self.memory._replace(constants=self.store.constants())
+        sweep_all(self.tables, self.memory, self.store.size - 1)
+
     # --- snapshots --------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:

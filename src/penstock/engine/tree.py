@@ -17,7 +17,7 @@ from penstock.plan import joins, layout
 from penstock.plan.joins import join_query
 from penstock.plan.planning import Plan
 from penstock.plan.statistics import Sample, Statistics, estimate
-from penstock.plan.tables import Bools, Ints
+from penstock.plan.tables import Bools, Floats, Ints
 from penstock.plan.tree import Tree, choose, join, leaf, tree_tables
 
 _T = TypeVar("_T")
@@ -170,6 +170,18 @@ class TreeMatcher:
     def move_events(self, places: Ints) -> None:
         """Follow the store, which has dropped its oldest events."""
         renumber(self.memory, int((places < 0).sum()))
+
+    def live_values(self) -> Iterator[Floats]:
+        """Yield the values of the tuples, as views to change in place; `reindex` must follow."""
+        segments = self.memory.segments
+        for start, size in zip(segments[joins.SEG_START].tolist(), segments[joins.SEG_SIZE].tolist(), strict=True):
+            yield self.memory.tuples[:, start : start + size]
+
+    def reindex(self) -> None:
+        """Follow a change of the tuples: texts have new numbers."""
+        self.memory = self.memory._replace(constants=self.store.constants())
+        self.memory.links[:] = -1
+        reindex(self.tables, self.memory)
 
     # --- snapshots --------------------------------------------------------------------------------------------
 
