@@ -17,7 +17,7 @@ from tests.engine.comparing import rows
 
 QUERIES = {
     "plain": "PATTERN SEQ(A a, B b) WHERE a.k = b.k AND a.x < b.x WITHIN 1 h",
-    "general": "PATTERN SEQ(A a, NOT N n, B b) WHERE a.k = b.k AND n.k = a.k AND a.x < b.x WITHIN 1 h SELECT FIRST",
+    "general": "PATTERN SEQ(A a, NOT N n, B b) WHERE a.k = b.k AND n.k = b.k AND a.x < b.x WITHIN 1 h SELECT FIRST",
     "partitions": "PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 1 h PARTITION BY k SELECT LAST",
 }
 FIRST = {"type": ["A", "A", "B"], "ts": [10, 20, 30], "seq": [1, 2, 3], "k": ["u", "w", "u"], "x": [1.0, 2.0, 3.0]}

@@ -60,7 +60,7 @@ def test_dropping_events_as_soon_as_nothing_needs_them_changes_nothing(
 def test_negated_events_are_found_after_others_were_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each knows the one before it by its place, which changes: N4 is the one that forbids, and N6 leads to it."""
     monkeypatch.setattr("penstock.engine.detector._RECLAIM_FROM", 1)
-    query = "SEQ(A a, NOT N n, B b) WHERE n.v = a.v WITHIN 10 s"
+    query = "SEQ(A a, NOT N n, B b) WHERE n.v = a.v AND n.seq < b.seq WITHIN 10 s"
     case = case_of(query, "C0 C1 C2 A3@100(v=1) N4@101(v=1) A5@101(v=2) N6@102(v=3) B7@103")
     engine, matches = engine_of(case.query), Matches()
     for piece in pieces(case.events, [3, 7]):

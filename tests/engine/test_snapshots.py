@@ -25,7 +25,7 @@ from tests.generators import Case, cases, seeded
 
 QUERIES = {
     "plain": "PATTERN SEQ(A a, B b, C c) WHERE a.k = b.k AND a.n < c.n WITHIN 1 h PARTITION BY flag",
-    "general": "PATTERN SEQ(A a, NOT B b, C+ c[]) WHERE c[i-1].x < c[i].x WITHIN 20 s SELECT FIRST",
+    "general": "PATTERN SEQ(A a, NOT B b, C+ c[]) WHERE b.x > c[first].x AND c[i-1].x < c[i].x WITHIN 6 s",
     "held": "PATTERN SEQ(A a, B+ b[], NOT C c) WITHIN 10 s WINDOW 20 s ON A s SELECT CUMULATIVE CONSUME ALL",
     "windows": "PATTERN SEQ(A a, B b) WITHIN 10 s WINDOW 9 s EVERY 1 s DISTINCT SELECT FIRST CONSUME a RETURN a.k",
 }
