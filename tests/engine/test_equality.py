@@ -17,9 +17,6 @@ SHARES = 20
 OPEN = {
     84_352: "FIRST CONSUME ALL: the general kernel decides a condition at another step",
     88_270: "FIRST CONSUME ALL: the general kernel decides a condition at another step",
-    1_187: "RETURN x IN REMOTE[...] with a missing key is missing instead of false",
-    4_320: "RETURN x NOT IN REMOTE[...] with a missing key is missing instead of false",
-    4_127: "RETURN SUM(c[]) of (C* c[])? is 0 instead of missing",
 }
 
 

@@ -52,7 +52,7 @@ class Detector:
         self.why_no_tree = "plan='automaton' was asked for" if mode == "automaton" else why_no_tree(plan)
         self._choose_at = _CHOOSE_FROM if mode == "auto" else 1  # choose a plan when so many events have come
         self.emission = Emission(plan, self.store)
-        self._passes_all = self.emission.is_plain and plan.query.window is None and not plan.query.returns
+        self._passes_all = self.emission.is_plain and not plan.query.returns
         self.output = Output(plan, self.store, self._keys, self.intake.window_names, self._kind, functions)
         functions.kinds = self._kind
 
@@ -67,7 +67,8 @@ class Detector:
         self._shed(None if hooks is None else hooks.of(taken.rows), start)
         if self.why_no_tree is None and self.intake.count >= self._choose_at:
             self._choose(batch.types[taken.rows], start)
-        if isinstance(self.matcher, PlainMatcher | TreeMatcher) and self._passes_all:
+        has_rows = isinstance(self.matcher, PlainMatcher) or self.plan.query.window is None
+        if isinstance(self.matcher, PlainMatcher | TreeMatcher) and self._passes_all and has_rows:
             matches = Matches()
             for laid, first, stop in self.matcher.run_laid_out(start):
                 self.store.progress(first, stop)
@@ -144,8 +145,8 @@ class Detector:
         return _SPELLED.get(kind, kind)
 
     def _reclaim(self) -> None:
-        """Drop events, when there are twice as many as were needed last time."""
-        if self.store.size >= max(_RECLAIM_FROM, 2 * self.store.kept):
+        """Drop events, when there are three times as many as were needed last time."""
+        if self.store.size >= max(_RECLAIM_FROM, 3 * self.store.kept):
             self.drop_unneeded()
 
     def drop_unneeded(self) -> None:

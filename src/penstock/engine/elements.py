@@ -84,41 +84,42 @@ def expanded(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
 # --- lists that are there -----------------------------------------------------------------------------------
 
 
-def lists_there(numbered: Numbered, counts: list[Ints], gathered: frozenset[int]) -> list[Bools]:
+def lists_there(numbered: Numbered, counts: list[Ints], gathered: frozenset[int], is_by_runs: bool) -> list[Bools]:
     """Return, per variable and match, whether it is a list whose branch was taken, though it may have no element."""
     bound = np.array(counts) > 0
     kinds, of = np.unique(bound, axis=1, return_inverse=True)
     there = np.zeros_like(kinds)
     for k in range(kinds.shape[1]):
         mine = set(np.flatnonzero(kinds[:, k]).tolist())
-        there[list(_lists(numbered, numbered.root, mine)), k] = True
+        there[list(_lists(numbered, numbered.root, mine, is_by_runs)), k] = True
         there[list(gathered & mine), k] = True
     return list(there[:, of.reshape(-1)])
 
 
-def _lists(numbered: Numbered, part: Part, bound: set[int]) -> set[int]:
+def _lists(numbered: Numbered, part: Part, bound: set[int], is_by_runs: bool) -> set[int]:
     match part:
         case InOrder(parts=parts) | SideBySide(parts=parts):
-            return set().union(*(_lists(numbered, each, bound) for each in parts))
+            return set().union(*(_lists(numbered, each, bound, is_by_runs) for each in parts))
         case Members(parts=parts):
             taken = (each for each in parts if bound & set(_variables(numbered, each)))
-            return set().union(*(_lists(numbered, each, bound) for each in taken))
+            return set().union(*(_lists(numbered, each, bound, is_by_runs) for each in taken))
         case OneOf(parts=parts):
-            return _lists(numbered, _taken(numbered, parts, bound), bound)
+            return _lists(numbered, _taken(numbered, parts, bound, is_by_runs), bound, is_by_runs)
         case Loop(loop=loop):
             return set(numbered.loops[loop].variables)
         case Leaf() | Never() | Bag():
             return set()
 
 
-def _taken(numbered: Numbered, parts: tuple[Part, ...], bound: set[int]) -> Part:
-    """Return the branch that was taken: one that is bound, or the last that may be nothing."""
+def _taken(numbered: Numbered, parts: tuple[Part, ...], bound: set[int], is_by_runs: bool) -> Part:
+    """Return the branch that was taken: one that is bound, or the last that may be nothing; of runs, the first."""
     for part in parts:
         if bound & set(_variables(numbered, part)):
             return part
     if parts[-1] == NOTHING:  # an option: taken if that is possible without an event
         parts = (NOTHING, *parts[:-1])
-    return next(part for part in reversed(parts) if _can_be_empty(numbered, part))
+    order = parts if is_by_runs else parts[::-1]
+    return next(part for part in order if _can_be_empty(numbered, part))
 
 
 def _variables(numbered: Numbered, part: Part) -> Iterator[int]:

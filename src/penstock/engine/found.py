@@ -132,6 +132,7 @@ class Laid:
     first_ts: Ints  # (K,)
     last_ts: Ints  # (K,) when they became known, too
     part: Ints | None  # (K,) number of the partition
+    windows: Ints | None = None  # (K,) number of the window; a match in several is there several times
 
     def __len__(self) -> int:
         return len(self.first_ts)

@@ -258,9 +258,12 @@ class Output:
         """Return matches that need nothing more but their keys."""
         if not len(laid):
             return Matches()
-        keys = () if laid.part is None else tuple(self.partition_keys(laid.part))
+        keys = () if laid.part is None or not self.layout.keys else tuple(self.partition_keys(laid.part))
+        windows = None
+        if laid.windows is not None and laid.part is not None:
+            windows = self.window_names(laid.part, laid.windows)
         chunk = Chunk(
-            laid.offsets, laid.variables, laid.seq, None, laid.first_ts, laid.last_ts, laid.last_ts,
+            laid.offsets, laid.variables, laid.seq, windows, laid.first_ts, laid.last_ts, laid.last_ts,
             np.ones(len(laid), np.bool_), keys, (),
         )  # fmt: skip
         return Matches(((self.layout, chunk),))

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from penstock.engine.found import Found, Laid
+from penstock.engine.found import Found, Laid, SmallInts
 from penstock.engine.hooks import Hooks
 from penstock.engine.matcher import MAX_FOUND, TooManyRunsError, lowest
 from penstock.engine.store import Store
@@ -19,7 +19,9 @@ from penstock.kernel.reclaiming import (
     mark_ancestors,
     match_offsets,
     number_rounds,
+    repeat_per_window,
     unroll_chains,
+    window_rows,
 )
 from penstock.plan import layout
 from penstock.plan.layout import (
@@ -194,8 +196,22 @@ class PlainMatcher:
         times = np.empty((2, count), np.int64)
         lay_out(m.nodes, m.found, m.events, self._places, offsets, variables, seq, times)
         m.sizes[HAS_FOUND] = 0
-        part = m.events[layout.EVENT_PART, m.found[layout.MATCH_EVENT, :count]] if self.plan.query.partition else None
-        return Laid(offsets, variables, seq, times[0], times[1], part)
+        last = m.found[layout.MATCH_EVENT, :count]
+        if self.plan.query.window is None:
+            part = m.events[layout.EVENT_PART, last] if self.plan.query.partition else None
+            return Laid(offsets, variables, seq, times[0], times[1], part)
+        return self._per_window(count, offsets, variables, seq, times)
+
+    def _per_window(self, count: int, offsets: Ints, variables: SmallInts, seq: Ints, times: Ints) -> Laid:
+        """Repeat matches that are laid out for each of their windows."""
+        m, rows = self.memory, window_rows(self.memory.found, count)
+        starts, windows, last = np.zeros(rows + 1, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
+        pieces = np.empty(0, np.int32), np.empty(0, np.int64), np.empty((2, rows), np.int64)
+        repeat_per_window(m.found, offsets, variables, seq, times, starts, *pieces, windows, last)
+        pieces = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int64), pieces[2]
+        repeat_per_window(m.found, offsets, variables, seq, times, starts, *pieces, windows, last)
+        part = m.events[layout.EVENT_PART, last]
+        return Laid(starts, pieces[0], pieces[1], pieces[2][0], pieces[2][1], part, windows)
 
     def _unrolled(self, nodes: Ints, events: Ints, variables: Ints) -> Found:
         """Lay out matches flat: chains of nodes, each with one more element."""

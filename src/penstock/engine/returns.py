@@ -19,6 +19,7 @@ from penstock.engine.rules import rules
 from penstock.engine.value_kinds import Kinds, as_arrow, kind_of
 from penstock.kernel.blocks import evaluate
 from penstock.pattern import ast
+from penstock.pattern.ast import Policy
 from penstock.pattern.render import render_expression
 from penstock.plan.callees import Address, Asks, called
 from penstock.plan.layout import COUNT, SUM
@@ -56,6 +57,7 @@ class Returns:
     ) -> None:
         self.store, self.functions, self._kinds = store, functions, kinds
         self.gathered = rules(plan).gathered
+        self.is_by_runs = plan.query.select.policy in (Policy.FIRST, Policy.STRICT)
         self.root = plan.numbered
         variables = [
             replace(info, loops=(-1 - v,)) if v in self.gathered else info
@@ -169,7 +171,8 @@ class _Looking:
 
     def over_all(self, ref: Reference) -> tuple[Bools, Floats]:
         if not self.lists:
-            self.lists = lists_there(self.returns.root, self.elements.counts, self.returns.gathered)
+            returns = self.returns
+            self.lists = lists_there(returns.root, self.elements.counts, returns.gathered, returns.is_by_runs)
         start = self.elements.starts[ref.variable]
         is_there, values = self.aggregate(ref, start, start + self.elements.counts[ref.variable])
         return is_there & self.lists[ref.variable], values

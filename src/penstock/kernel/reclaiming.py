@@ -13,6 +13,8 @@ from penstock.plan.layout import (
     LINK_PARENT,
     LINK_VARIABLE,
     MATCH_EVENT,
+    MATCH_HIGH,
+    MATCH_LOW,
     MATCH_NODE,
     MATCH_VARIABLE,
 )
@@ -74,6 +76,38 @@ def lay_out(
             variables[at], seq[at] = places[nodes[LINK_VARIABLE, node]], events[EVENT_SEQ, event]
             node = nodes[LINK_PARENT, node]
         times[0, k] = events[EVENT_TS, event]
+
+
+@entry
+def window_rows(found: Ints, count: int) -> int:
+    """Return how many rows matches have: one for each window that they are in."""
+    rows = 0
+    for k in range(count):
+        rows += found[MATCH_HIGH, k] - found[MATCH_LOW, k] + 1
+    return rows
+
+
+@entry
+def repeat_per_window(
+    found: Ints, offsets: Ints, variables: SmallInts, seq: Ints, times: Ints,
+    to_offsets: Ints, to_variables: SmallInts, to_seq: Ints, to_times: Ints, windows: Ints, last: Ints,
+) -> None:  # fmt: skip
+    """Write each match once for each of its windows; also the window, and the event that completes the match.
+
+    Without room for elements, only where they will begin is written.
+    """
+    row = 0
+    for k in range(len(offsets) - 1):
+        size = offsets[k + 1] - offsets[k]
+        for window in range(found[MATCH_LOW, k], found[MATCH_HIGH, k] + 1):
+            at = to_offsets[row]
+            to_offsets[row + 1] = at + size
+            if len(to_seq):
+                for e in range(size):
+                    to_variables[at + e], to_seq[at + e] = variables[offsets[k] + e], seq[offsets[k] + e]
+                to_times[0, row], to_times[1, row] = times[0, k], times[1, k]
+                windows[row], last[row] = window, found[MATCH_EVENT, k]
+            row += 1
 
 
 @entry

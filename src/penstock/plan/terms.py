@@ -250,6 +250,9 @@ class _Compiler:
         callee = called(node)
         if callee is not None:
             self.called(node, *callee)
+            if isinstance(node, ast.Membership):  # false, and not missing, if what it asks for is missing
+                self.emit(Code.CONST, self.terms.constant(1.0))
+                self.emit(Code.EQ)
             return
         match node:
             case ast.Number(value=value):
