@@ -33,7 +33,7 @@ from penstock.plan.statistics import Statistics
 from penstock.plan.tables import Ints
 from penstock.plan.terms import Code
 
-MOST_BUSHY, MOST_LEFT_DEEP = 10, 14  # variables: beyond, all splits, then all orders, would take seconds
+MOST_BUSHY, MOST_LEFT_DEEP = 6, 8  # variables: beyond, all splits, then all orders, would hold up the stream
 
 # Of both plans with the same work, either may be faster, by up to half; and selectivities are guesses.
 CLEARLY = 0.4
