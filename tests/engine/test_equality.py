@@ -7,12 +7,14 @@ from random import Random
 import pytest
 
 from penstock.engine.matches import Matches
+from penstock.pattern.ast import Policy
 from tests.engine.comparing import again, as_lists, case_of, difference, engine_of, found, pieces
-from tests.generators import seeded
+from tests.generators import Profile, seeded
 
 CASES = 5_000
 CASES_DEEP = 100_000
 SHARES = 20
+TREES = Profile(negation=0, repetition=0, policies=(Policy.EACH, Policy.LAST, Policy.CUMULATIVE))
 # Cases that differ, to be mended.
 OPEN = {
     84_352: "FIRST CONSUME ALL: the general kernel decides a condition at another step",
@@ -65,6 +67,20 @@ def test_negated_events_are_found_after_others_were_dropped(monkeypatch: pytest.
     assert engine._detectors[0].store.size < len(case.events)
     assert [match["a"] for match in matches] == [(5,)]
     assert not difference(case, matches + engine.flush())
+
+
+def test_both_plans_find_the_same() -> None:
+    """The automaton and the tree, each against the reference, on queries that have a tree."""
+    compared = 0
+    for seed, case in enumerate(seeded(1_500, 0, TREES)):
+        tree = engine_of(case.query, plan="tree")
+        if tree._detectors[0].why_no_tree is None:
+            automaton = engine_of(case.query, plan="automaton")
+            for engine in (tree, automaton):
+                told = difference(case, found(case, Random(seed), restores=seed % 2 == 1, engine=engine))
+                assert not told, f"seed {seed}: {told}"
+            compared += 1
+    assert compared > 500
 
 
 @pytest.mark.parametrize("seed", [pytest.param(s, marks=pytest.mark.xfail(reason=why)) for s, why in OPEN.items()])

@@ -7,7 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from penstock.kernel.tree import new_tree_memory, oldest, process, renumber, sweep_all, with_more
+from penstock.kernel.tree import process, sweep_all, with_more
+from penstock.kernel.tree_memory import new_tree_memory, oldest, renumber
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
 from penstock.pattern.variables import variables

@@ -12,7 +12,8 @@ from penstock.engine.matcher import MAX_FOUND, TooManyRunsError
 from penstock.engine.store import Store
 from penstock.errors import PenstockError
 from penstock.kernel.reclaiming import lay_out_tuples
-from penstock.kernel.tree import TreeMemory, new_tree_memory, oldest, process, reindex, renumber, sweep_all, with_more
+from penstock.kernel.tree import process, reindex, sweep_all, with_more
+from penstock.kernel.tree_memory import TreeMemory, new_tree_memory, oldest, renumber
 from penstock.plan import joins, layout
 from penstock.plan.joins import join_query
 from penstock.plan.planning import Plan

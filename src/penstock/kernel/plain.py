@@ -9,17 +9,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from penstock.kernel.asking_plain import ask_openings, ask_runs, is_resolved, resolve, shed_windows
 from penstock.kernel.compiling import entry, inlined, part
-from penstock.kernel.lanes import run_lanes
-from penstock.kernel.plain_memory import BLOCK, FIRST_SWEEP, PlainMemory
+from penstock.kernel.plain_memory import FIRST_SWEEP, PlainMemory
+from penstock.kernel.plain_registers import copy_register, set_registers
 from penstock.kernel.scanning import bucket, reach_of, scan
-from penstock.kernel.stack import arithmetic, is_less
 from penstock.plan.layout import (
-    ADD,
     COPY_RUN,
     DONE,
     EVENT_LOW,
@@ -72,8 +67,6 @@ from penstock.plan.layout import (
     PLAIN_MAX_RUNS,
     PLAIN_MOVES,
     PLAIN_PART,
-    PLAIN_SETTER,
-    PLAIN_SETTER_END,
     PLAIN_SHEDS,
     PLAIN_SKIPS,
     PLAIN_SOURCE,
@@ -89,21 +82,6 @@ from penstock.plan.layout import (
     SEGMENT_SIZE,
     SEGMENT_START,
     SEGMENT_SWEEP,
-    SET_AVG,
-    SET_CODE,
-    SET_CODE_END,
-    SET_COLUMN,
-    SET_COPY,
-    SET_COUNT,
-    SET_FROM,
-    SET_KIND,
-    SET_LEAST,
-    SET_LOAD,
-    SET_LOAD_END,
-    SET_READ,
-    SET_RUN,
-    SET_SLOT,
-    SET_SUM,
     SHRINK,
     TAKE,
     TOO_MANY_RUNS,
@@ -139,85 +117,6 @@ def room_for(t: PlainTables, m: PlainMemory) -> int:
     if nodes > m.nodes.shape[1]:
         return MORE_NODES
     return MORE_FOUND if found > m.found.shape[1] else DONE
-
-
-# --- registers of the runs that a step makes -------------------------------------------------------------------
-
-
-@inlined
-def set_registers(t: PlainTables, m: PlainMemory, step: int, event: int, start: int, stop: int, to: int) -> None:
-    """Write the registers of the runs from place `to` on, which candidates start .. stop-1 become by a step."""
-    for k in range(t.steps[step, PLAIN_SETTER], t.steps[step, PLAIN_SETTER_END]):
-        slot, kind, source = t.setters[k, SET_SLOT], t.setters[k, SET_KIND], t.setters[k, SET_FROM]
-        row = m.registers[slot]
-        if kind == SET_READ:
-            row[to : to + stop - start] = m.columns[t.setters[k, SET_COLUMN], event]
-        elif kind == SET_COPY:
-            copy_register(m, row, source, start, stop, to)
-        elif kind == SET_AVG:
-            for i in range(to, to + stop - start):
-                count = m.registers[t.setters[k, SET_COLUMN], i]
-                row[i] = m.registers[source, i] / count if count > 0 else math.nan
-        elif kind == SET_RUN:
-            work_out(t, m, k, row, event, to, to + stop - start)
-        else:
-            gather(t, m, k, row, event, start, stop, to)
-
-
-@inlined
-def copy_register(m: PlainMemory, row: NDArray[np.float64], source: int, start: int, stop: int, to: int) -> None:
-    """Copy a register of the candidates; 0 if there is none yet."""
-    if source < 0:
-        row[to : to + stop - start] = 0.0
-        return
-    column, picked = m.registers[source], m.candidates[PICK_RUN]
-    for c in range(start, stop):
-        row[to + c - start] = column[picked[c]]
-
-
-@inlined
-def gather(
-    t: PlainTables, m: PlainMemory, k: int, row: NDArray[np.float64], event: int, start: int, stop: int, to: int
-) -> None:
-    """Take an event into a running aggregate; missing values do not count."""
-    kind, source, column = t.setters[k, SET_KIND], t.setters[k, SET_FROM], t.setters[k, SET_COLUMN]
-    x = 1.0 if column < 0 else m.columns[column, event]
-    is_there = not math.isnan(x)
-    for c in range(start, stop):
-        before = math.nan if source < 0 else m.registers[source, m.candidates[PICK_RUN, c]]
-        i = to + c - start
-        if kind == SET_COUNT:
-            row[i] = (0.0 if source < 0 else before) + is_there
-        elif kind == SET_SUM:
-            row[i] = arithmetic(ADD, 0.0 if source < 0 else before, x) if is_there else (0.0 if source < 0 else before)
-        elif not is_there or (not math.isnan(before) and not is_better(m, kind, x, before)):
-            row[i] = before
-        else:
-            row[i] = x
-
-
-@part
-def is_better(m: PlainMemory, kind: int, x: float, than: float) -> bool:
-    """Return whether a value is a new least, or a new most."""
-    return is_less(x, than, m.ranks) if kind == SET_LEAST else is_less(than, x, m.ranks)
-
-
-@part
-def work_out(
-    t: PlainTables, m: PlainMemory, k: int, row: NDArray[np.float64], event: int, start: int, stop: int
-) -> None:
-    """Work out a register of runs start .. stop-1 from their other registers."""
-    for at in range(start, stop, BLOCK):
-        size = min(BLOCK, stop - at)
-        for lane in range(size):
-            m.block[lane] = at + lane
-        loads, code = (
-            (t.setters[k, SET_LOAD], t.setters[k, SET_LOAD_END]),
-            (t.setters[k, SET_CODE], t.setters[k, SET_CODE_END]),
-        )
-        run_lanes(t, m, code, loads, event, size)
-        for lane in range(size):
-            row[at + lane] = m.lanes[0, lane]
 
 
 # --- making groups true ----------------------------------------------------------------------------------------
