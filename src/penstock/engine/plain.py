@@ -31,7 +31,6 @@ from penstock.plan.layout import (
     HAS_FOUND,
     HAS_MATCHES,
     HAS_NODES,
-    HELD_FIRST,
     HELD_NODE,
     HELD_SEEN,
     REACH,
@@ -308,7 +307,6 @@ class PlainMatcher:
         """Follow the store: events have new places."""
         m, live = self.memory, self._live()
         m.nodes[layout.LINK_EVENT, : self._nodes_kept] = places[m.nodes[layout.LINK_EVENT, : self._nodes_kept]]
-        m.runs[HELD_FIRST, live] = places[m.runs[HELD_FIRST, live]]
         m.runs[HELD_SEEN, live] = -1
         m.sizes[HAS_EVENTS] = self.store.size
 

@@ -32,7 +32,6 @@ from penstock.plan.layout import (
     HAS_MATCHES,
     HAS_NODES,
     HAS_STAMP,
-    HELD_FIRST,
     HELD_NEXT,
     HELD_NODE,
     HELD_SEEN,
@@ -180,10 +179,8 @@ def make_runs(t: PlainTables, m: PlainMemory, event: int, step: int, start: int,
     to = m.segments[SEGMENT_START, target] + m.segments[SEGMENT_SIZE, target]
     m.segments[SEGMENT_SIZE, target] += stop - start
     m.sizes[HAS_CREATED] += stop - start
-    picked = m.candidates[PICK_RUN]
     for c in range(start, stop):
         i = to + c - start
-        m.runs[HELD_FIRST, i] = event if is_new else m.runs[HELD_FIRST, picked[c]]
         m.runs[HELD_NODE, i], m.runs[HELD_SEEN, i] = nodes + c - start, -1
     if is_new:
         m.registers[REACH, to : to + stop - start] = reach_of(t, m, event)

@@ -32,7 +32,7 @@ class PlainMemory(NamedTuple):
     newest: Ints  # (2, P) of each partition: the position and the first window of its newest event
     # Runs, one segment of places per state, oldest first. A run that has left has NaN in REACH.
     segments: Ints  # (6, S) START + ROOM of a state is at most START of the next
-    runs: NDArray[np.int32]  # (4, ·)
+    runs: NDArray[np.int32]  # (3, ·)
     registers: Floats  # (R, ·)
     heads: NDArray[np.int32]  # (·,) buckets of a state's index, in the places of its segment: the newest run, or -1
     # Elements of runs: a run is a chain from its newest element to its first; runs share their beginnings.

@@ -133,6 +133,7 @@ def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, count: int) -> 
     keep, picked = m.keep, m.candidates[PICK_RUN]
     for at in range(start, stop, BLOCK):
         size = min(BLOCK, stop - at)
+        passing = 0
         least, most = m.bounds[0, 1], m.bounds[0, 2]
         column = m.registers[int(m.bounds[0, 0]), at : at + size]
         for i in range(size):
@@ -140,8 +141,12 @@ def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, count: int) -> 
         for b in range(1, bounds):
             least, most = m.bounds[b, 1], m.bounds[b, 2]
             column = m.registers[int(m.bounds[b, 0]), at : at + size]
+            passing = 0
             for i in range(size):
                 keep[i] &= (column[i] >= least) & (column[i] <= most)
+                passing |= keep[i]
+        if bounds > 1 and passing == 0:
+            continue  # most blocks have nobody: then there is nothing to pick out
         for i in range(size):
             picked[count] = at + i
             count += int(keep[i])
@@ -163,12 +168,13 @@ def bucket(x: float, start: int, room: int) -> int:
 @inlined
 def scan_index(t: PlainTables, m: PlainMemory, state: int, key: float, bounds: int, count: int) -> int:
     """Like `scan_all`, for the runs of a state that may have a key."""
+    index = t.states[state, PLAIN_INDEX]
     at = bucket(key, m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state])
     run = m.heads[at]
     while run >= 0:
         m.sizes[HAS_CHECKS] += 1
-        passes = True
-        for b in range(bounds):
+        passes = bool(m.registers[index, run] == key)  # another key in the same bucket fails at once
+        for b in range(bounds if passes else 0):
             x = m.registers[int(m.bounds[b, 0]), run]
             if not (m.bounds[b, 1] <= x <= m.bounds[b, 2]):
                 passes = False
