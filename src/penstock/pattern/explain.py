@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.pattern import ast
 from penstock.pattern.references import Reference, groups_of, references
 from penstock.pattern.render import quote_name, render, render_expression, render_pattern, render_span, render_window
-from penstock.pattern.schema import ANY_TYPE, Schema
-from penstock.pattern.variables import Variable, variables
+from penstock.pattern.variables import ANY_TYPE, Variable, variables
+
+if TYPE_CHECKING:
+    from penstock.pattern.schema import Schema  # it loads pydantic, which takes a tenth of a second
 
 _SELECTIONS = {
     ast.Policy.EACH: "every assignment that satisfies the query, once",

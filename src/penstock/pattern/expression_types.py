@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.errors import Problem
 from penstock.pattern import ast
 from penstock.pattern.conditions import VALUES, as_aggregate, wrong_count
 from penstock.pattern.functions import AMOUNTS, FUNCTIONS, NUMBERS, ORDERED, Function, built_in
 from penstock.pattern.render import quote_attribute, quote_name
-from penstock.pattern.schema import ANY_TYPE, Schema
 from penstock.pattern.subject import Check, Subject, did_you_mean, listed
 from penstock.pattern.value_types import SetOf, Type, arithmetic, common, fits, is_comparable, spelled
-from penstock.pattern.variables import Variable
+from penstock.pattern.variables import ANY_TYPE, Variable
+
+if TYPE_CHECKING:
+    from penstock.pattern.schema import Schema  # it loads pydantic, which takes a tenth of a second
 
 _AGGREGATED = {"SUM": AMOUNTS, "AVG": AMOUNTS, "MIN": ORDERED | {"string"}, "MAX": ORDERED | {"string"}}
 

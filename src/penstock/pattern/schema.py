@@ -8,17 +8,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
+from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from penstock.errors import SchemaError
 from penstock.pattern.functions import RESERVED_FUNCTIONS
-from penstock.pattern.variables import BUILT_IN
-
-ANY_TYPE = "*"
-ValueType: TypeAlias = Literal["int", "float", "string", "bool", "time", "duration"]
-VALUE_TYPES: tuple[str, ...] = get_args(ValueType)
+from penstock.pattern.variables import ANY_TYPE, BUILT_IN, VALUE_TYPES, ValueType
 
 
 def _known_type(value: Any) -> Any:

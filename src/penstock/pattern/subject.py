@@ -7,13 +7,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penstock.errors import Position, Problem, position_at
 from penstock.pattern import ast
 from penstock.pattern.render import quote_name
-from penstock.pattern.schema import Schema
 from penstock.pattern.variables import Variable, variables
+
+if TYPE_CHECKING:
+    from penstock.pattern.schema import Schema  # it loads pydantic, which takes a tenth of a second
 
 MAX_SHOWN = 8
 MAX_QUOTED = 40

@@ -7,12 +7,16 @@ told all that is wrong with it at once.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock.errors import Problem, QueryError
 from penstock.pattern import ast, clauses, conditions, expression_types, structure, vacuous
 from penstock.pattern.parser import parse
 from penstock.pattern.render import render
-from penstock.pattern.schema import Schema
 from penstock.pattern.subject import Check, Subject
+
+if TYPE_CHECKING:
+    from penstock.pattern.schema import Schema  # it loads pydantic, which takes a tenth of a second
 
 CHECKS: tuple[Check, ...] = (
     *structure.CHECKS,
@@ -54,6 +58,7 @@ def validate(query: ast.Query, schema: Schema | None = None, *, strict: bool = T
         QueryError: with all problems at once, each with its place, an excerpt and a fix.
 
     Examples:
+        >>> from penstock.pattern.schema import Schema
         >>> schema = Schema.model_validate({"types": {"A": {"price": "float"}, "B": {"price": "float"}}})
         >>> validate(parse("PATTERN SEQ(A a, B b) WHERE a.price < b.price WITHIN 5 min"), schema)
         >>> validate(parse("PATTERN SEQ(A a, B b) WHERE a.prise < b.price WITHIN 5 min"), schema)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from penstock.pattern.functions import NUMBERS
-from penstock.pattern.schema import VALUE_TYPES
+from penstock.pattern.variables import VALUE_TYPES
 
 Type: TypeAlias = str | None
 

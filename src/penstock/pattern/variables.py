@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 from penstock.pattern import ast
 
@@ -12,6 +13,9 @@ RESERVED = frozenset({
     "EVERY", "ON", "DISTINCT", "LIMIT", "SELECT", "CONSUME", "RETURN", "AS", "SAME", "REMOTE", "TRUE", "FALSE",
 })  # fmt: skip
 # What every event has besides its attributes.
+ANY_TYPE = "*"
+ValueType: TypeAlias = Literal["int", "float", "string", "bool", "time", "duration"]
+VALUE_TYPES: tuple[str, ...] = get_args(ValueType)
 BUILT_IN = {"ts": "time", "seq": "int", "type": "string"}
 
 
