@@ -12,10 +12,10 @@ RESERVED = frozenset({
     "PATTERN", "SEQ", "ANY", "KLEENE", "AND", "OR", "NOT", "NEG", "IN", "WHERE", "WITHIN", "PARTITION", "WINDOW",
     "EVERY", "ON", "DISTINCT", "LIMIT", "SELECT", "CONSUME", "RETURN", "AS", "SAME", "REMOTE", "TRUE", "FALSE",
 })  # fmt: skip
-# What every event has besides its attributes.
-ANY_TYPE = "*"
+ANY_TYPE = "*"  # the type that stands for all
 ValueType: TypeAlias = Literal["int", "float", "string", "bool", "time", "duration"]
 VALUE_TYPES: tuple[str, ...] = get_args(ValueType)
+# What every event has besides its attributes.
 BUILT_IN = {"ts": "time", "seq": "int", "type": "string"}
 
 
