@@ -97,11 +97,12 @@ class Detector:
         """Hand the decisions about the events from place `start` on to the matcher."""
         if hooks is not None and hooks.events is not None:
             self.store.fits[:, start : self.store.size][:, hooks.events] = False
-        if isinstance(self.matcher, PlainMatcher):
+        if hooks is not None and hooks.windows is not None:
             events = self.store.events[:, start : self.store.size]
-            spans = events[layout.EVENT_HIGH] - events[layout.EVENT_LOW] + 1
-            if hooks is not None and hooks.windows is not None and spans.max(initial=0) > MAX_WINDOWS:
-                raise HookError(f"an event is in {spans.max()} windows, and shedding tells {MAX_WINDOWS} apart")
+            most = int((events[layout.EVENT_HIGH] - events[layout.EVENT_LOW] + 1).max(initial=0))
+            if most > MAX_WINDOWS:
+                raise HookError(f"an event is in {most} windows, and shedding tells {MAX_WINDOWS} apart")
+        if isinstance(self.matcher, PlainMatcher):
             self.matcher.set_hooks(hooks, start)
 
     def _choose(self, types: Ints, start: int) -> None:
@@ -137,8 +138,10 @@ class Detector:
         return matches
 
     def _keys(self, parts: Ints) -> list[pa.Array]:
-        keys = self.intake.keys(parts)
-        return [pa.array([key[k] for key in keys]) for k in range(len(self.plan.query.partition))]
+        """Return the PARTITION BY values of matches; looked up once per partition, not per match."""
+        distinct, places = np.unique(parts, return_inverse=True)
+        keys, chosen = self.intake.keys(distinct), pa.array(places)
+        return [pa.array([key[k] for key in keys]).take(chosen) for k in range(len(self.plan.query.partition))]
 
     def _kind(self, name: str) -> str | None:
         kind = self._kinds.get(name, "none")

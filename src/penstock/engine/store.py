@@ -11,6 +11,7 @@ from penstock.engine.found import Progress
 from penstock.engine.functions import Functions
 from penstock.engine.intake import Events
 from penstock.kernel.blocks import evaluate
+from penstock.kernel.memory import wider
 from penstock.plan.layout import (
     EVENT_BEFORE,
     EVENT_HIGH,
@@ -79,8 +80,8 @@ class Store:
         room = self.events.shape[1]
         if size > room:
             room = max(size, 2 * room)
-            self.events, self.fits, self.columns = (_wider(a, room) for a in (self.events, self.fits, self.columns))
-            self.numbers = _wider(self.numbers[None], room)[0]
+            self.events, self.fits, self.columns = (wider(a, room) for a in (self.events, self.fits, self.columns))
+            self.numbers = wider(self.numbers[None], room)[0]
 
     def _ask_own(self, start: int, stop: int, *, is_derived: bool) -> None:
         """An event fits a variable only if the conditions hold that name this variable alone."""
@@ -131,7 +132,7 @@ class Store:
         parts = self.events[EVENT_PART, start:stop]
         partitions = max(self.newest.shape[1], int(parts.max(initial=-1)) + 1)
         if partitions > self.newest.shape[1]:
-            self.newest = _wider(self.newest, max(partitions, 2 * self.newest.shape[1]))
+            self.newest = wider(self.newest, max(partitions, 2 * self.newest.shape[1]))
         self.newest[:, parts] = self.events[_PROGRESS, start:stop]  # of several in a partition the last one stays
         return Progress(*self.newest)
 
@@ -225,9 +226,3 @@ def _over_columns(derived: Derived) -> tuple[Ints, list[int], list[int]]:
     columns = list(dict.fromkeys(argument for code, argument in derived.program if code == Code.REF))
     program = [(code, columns.index(a) if code == Code.REF else a) for code, a in derived.program]
     return np.array(program, np.int64), columns, sorted(derived.variables)
-
-
-def _wider(array: Any, room: int) -> Any:
-    result = np.zeros((array.shape[0], room), array.dtype)
-    result[:, : array.shape[1]] = array
-    return result

@@ -78,7 +78,7 @@ def new_memory(tables: Tables, columns: int, constants: Floats, room: int = 256)
     )
 
 
-def wider(array: NDArray[np.generic], room: int) -> NDArray[np.generic]:
+def wider(array: NDArray[Any], room: int) -> NDArray[Any]:
     """Return a table with more columns."""
     result = np.zeros((array.shape[0], room), array.dtype)
     result[:, : array.shape[1]] = array

@@ -47,8 +47,8 @@ def why_not_plain(query: ast.Query, deciding: Deciding, registers: Registers) ->
     due_at_end = any(deciding.due_at_end(state) for state in machine.states if state.endings)
     moves = query.select.policy in (Policy.FIRST, Policy.STRICT)
     waits = moves and any(s.endings and machine.leaving(n) for n, s in enumerate(machine.states))
-    if why_no_kills(deciding) is not None:
-        return why_no_kills(deciding)
+    if (reason := why_no_kills(deciding)) is not None:
+        return reason
     if any(registers.deep.values()) or due_at_end:
         return "a condition looks back at the elements of a run"
     if waits:
@@ -111,11 +111,6 @@ class _Packing:
 
     def slot(self, state: int, kept: Kept) -> int:
         return self.base + len(self.numbered.bags) + self.registers.slots[state][kept]
-
-    @property
-    def width(self) -> int:
-        """How many registers a run has."""
-        return self.base + len(self.numbered.bags) + max(map(len, self.registers.slots))
 
     def index_of(self, state: int) -> int:
         """Return the register by which runs of a state are found: the partition, or what most steps ask to be equal."""
