@@ -280,3 +280,9 @@ def test_processes_that_start_at_once_share_the_cache(pattern: str, module: str,
     both = [start(pattern, module, tmp_path) for _ in range(2)]
     assert [ended(process) for process in both] == ["0 1", "0 1"]
     assert ended(start(pattern, module, tmp_path)) == "1 0"
+
+
+def test_keys_that_mix_numbers_and_texts_come_out_as_texts() -> None:
+    engine = Engine(pk.parse("PATTERN SEQ(A a, B b) WITHIN 1 min PARTITION BY k"))
+    matches = engine.process({"type": ["A", "A", "B", "B"], "ts": [1, 2, 3, 4], "k": ["x", 1, "x", 1]})
+    assert sorted((match.key, match["a"]) for match in matches) == [(("1",), (1,)), (("x",), (0,))]

@@ -141,7 +141,7 @@ class Detector:
         """Return the PARTITION BY values of matches; looked up once per partition, not per match."""
         distinct, places = np.unique(parts, return_inverse=True)
         keys, chosen = self.intake.keys(distinct), pa.array(places)
-        return [pa.array([key[k] for key in keys]).take(chosen) for k in range(len(self.plan.query.partition))]
+        return [_column([key[k] for key in keys]).take(chosen) for k in range(len(self.plan.query.partition))]
 
     def _kind(self, name: str) -> str | None:
         kind = self._kinds.get(name, "none")
@@ -211,6 +211,14 @@ class Detector:
         self.intake = Intake.from_state(self.plan, self.reader, state["intake"], self.functions)
         self.output.window_names = self.intake.window_names
         self.emission = Emission.from_state(self.plan, self.store, state["emission"])
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Return values as an Arrow array; as texts, if they mix numbers and texts, which Arrow does not."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array(map(str, values), pa.string())
 
 
 def _common(before: Kind, now: Kind) -> Kind:
