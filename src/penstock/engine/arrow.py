@@ -11,38 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.engine.arrow_values import EXACT, BatchProblem, ColumnError, is_text, microseconds, numbers
 from penstock.engine.texts import Texts, strings
-from penstock.errors import PenstockError
 from penstock.plan.layout import TEXT_HIGH, TEXT_LOW
 from penstock.plan.tables import Floats, Ints
 
 Kind: TypeAlias = Literal["int", "float", "bool", "text", "mixed", "none"]
-EXACT = 2**53  # whole numbers up to here are exact as 64-bit floats
-_PER_UNIT = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _UNREADABLE = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _AS_TEXT = "give the column as text"
-
-
-@dataclass(frozen=True)
-class BatchProblem:
-    """One thing that is wrong with a batch: a short fixed name, the column, what is wrong, and a fix."""
-
-    code: str
-    column: str
-    message: str
-    fix: str = ""
-
-    def __str__(self) -> str:
-        told = f"column '{self.column}': {self.message}" if self.column else self.message
-        return f"{told}\n  fix: {self.fix}" if self.fix else told
-
-
-class ColumnError(PenstockError):
-    """A column that cannot be read; `Reader` gathers these into one `BatchError`."""
-
-    def __init__(self, problem: BatchProblem) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
 
 
 @dataclass(frozen=True)
@@ -115,23 +91,6 @@ def _of_numpy(column: Any) -> Any:
     return None
 
 
-def numbers(column: Any, missing: float = 0) -> Any:
-    """Return a column of numbers as a numpy array, with a number for null.
-
-    Not by `to_numpy` and `fill_null`, whose first call imports pandas if it is installed.
-    """
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    array = array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
-    if not len(array):
-        return np.zeros(0, array.type.to_pandas_dtype())
-    is_there, values = array.buffers()
-    found = np.frombuffer(values, array.type.to_pandas_dtype())[array.offset : array.offset + len(array)]
-    if not array.null_count:
-        return found
-    bits = np.unpackbits(np.frombuffer(is_there, np.uint8), bitorder="little")
-    return np.where(bits[array.offset : array.offset + len(array)], found, missing).astype(found.dtype)
-
-
 def _chunked(array: Any) -> Any:
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
@@ -170,13 +129,6 @@ def _typed(name: str, column: Any, texts: Texts) -> Values:
     raise ColumnError(BatchProblem("wrong-type", name, f"values of type {column.type} cannot be compared", fix))
 
 
-def is_text(kind: Any) -> bool:
-    """Return whether an Arrow type is text, or a dictionary of texts."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
 def encoded(name: str, column: Any) -> tuple[Ints, Any]:
     """Return a column of texts as places among its distinct texts, an Arrow array; -1 is missing."""
     array = _one_dictionary(column) if pa.types.is_dictionary(column.type) else None
@@ -200,18 +152,6 @@ def _one_dictionary(column: Any) -> Any:
         kind = pa.dictionary(column.type.index_type, pa.large_string())
         column = pa.chunked_array([pa.DictionaryArray.from_arrays(*part) for part in parts], kind)
     return column.unify_dictionaries().combine_chunks()
-
-
-def microseconds(name: str, column: Any) -> tuple[Ints, Any]:
-    """Return a column of times or durations as microseconds, rounded down, and where it is missing."""
-    if pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("s" if pa.types.is_date32(column.type) else "ms"))
-    factor, divisor = _PER_UNIT[column.type.unit]
-    is_missing = column.is_null().to_numpy()
-    ticks = numbers(column.cast(pa.int64()))
-    if factor > 1 and len(ticks) and max(abs(int(ticks.min())), abs(int(ticks.max()))) > 2**62 // factor:
-        raise ColumnError(BatchProblem("time-range", name, "a time is too far away to be counted in microseconds"))
-    return ticks * factor // divisor, is_missing
 
 
 def _floats(column: Any) -> Floats:

@@ -10,20 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrow import (
-    EXACT,
-    BatchProblem,
-    ColumnError,
-    Kind,
-    as_arrow,
-    checked,
-    columns_of,
-    encoded,
-    is_text,
-    microseconds,
-    numbers,
-    values_of,
-)
+from penstock.engine.arrow import Kind, as_arrow, checked, columns_of, encoded, values_of
+from penstock.engine.arrow_values import EXACT, BatchProblem, ColumnError, is_text, microseconds, numbers
 from penstock.engine.texts import Texts
 from penstock.errors import PenstockError
 from penstock.plan.layout import TEXT_LOW
@@ -128,6 +116,19 @@ class Reader:
             self._is_numbered = reading.is_numbered
         self._kinds |= reading.declared
         return batch
+
+    def advance(self, ts: int) -> None:
+        """Take note that no event before `ts` will come: one would be late."""
+        now = ts, np.iinfo(np.int64).min
+        self._last = now if self._last is None else max(self._last, now)
+
+    @property
+    def end(self) -> str:
+        """What a batch must be after, in words."""
+        ts, seq = self._last or (0, 0)
+        if seq == np.iinfo(np.int64).min:
+            return f"the time that the stream has come to (ts {ts})"
+        return f"the end of the batch before (ts {ts}, seq {seq})"
 
     def state(self) -> dict[str, Any]:
         """Return all that must survive, as arrays, lists of texts and numbers."""
@@ -316,8 +317,7 @@ class _Reading:
         if not (seq_steps > 0).all():
             self.check_unique(seq)
         if len(ts) and reader._last is not None and (int(ts[0]), int(seq[0])) <= reader._last:
-            end = f"(ts {reader._last[0]}, seq {reader._last[1]})"
-            told = f"starts {_at(ts, seq, 0)}, not after the end of the batch before {end}"
+            told = f"starts {_at(ts, seq, 0)}, not after {reader.end}"
             self.refuse("late", reader._time, told, "put events in order across batches; drop or hold back late ones")
 
     def check_unique(self, seq: Ints) -> None:

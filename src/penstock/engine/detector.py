@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.engine.arrow import Kind
 from penstock.engine.batches import Batch, Reader
 from penstock.engine.emission import Emission
-from penstock.engine.found import Found
+from penstock.engine.found import Found, nothing
 from penstock.engine.functions import Functions
 from penstock.engine.general import GeneralMatcher
 from penstock.engine.hooks import MAX_WINDOWS, HookError, Hooks
@@ -116,6 +116,13 @@ class Detector:
         matcher = TreeMatcher(self.plan, self.store, self._max_runs, tree)
         matcher.replay()
         self.matcher, self.store.size = matcher, size
+
+    def advance(self, ts: int) -> Matches:
+        """Return the matches that the passing of time completes: no event before `ts` will follow."""
+        matches, progress = Matches(), self.store.advance(ts)
+        for found, _, _ in self.matcher.advance(ts):
+            matches += self.output.of(self.emission.add(found, progress))
+        return matches + self.output.of(self.emission.add(nothing(self.emission.depth), progress))
 
     def flush(self) -> Matches:
         """Return the matches that only the end of the stream completes."""

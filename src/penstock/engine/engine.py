@@ -22,6 +22,7 @@ from penstock.pattern import ast
 from penstock.pattern.parser import parse
 from penstock.pattern.render import render
 from penstock.pattern.validate import validate
+from penstock.plan.layout import EVENT_SEQ
 from penstock.plan.planning import plan as planned
 from penstock.plan.tables import Floats, Ints
 from penstock.plan.terms import Calls
@@ -78,7 +79,7 @@ class Engine:
     ) -> None:
         if plan not in get_args(Mode):
             raise EngineError(f"plan={plan!r} is none of {', '.join(map(repr, get_args(Mode)))}")
-        pairs = _weighted(queries)
+        pairs = weighted(queries)
         self.queries: Sequence[ast.Query] = [query for query, _ in pairs]
         self.weights: Sequence[float] = [weight for _, weight in pairs]
         self._max_runs, self._mode, self._is_over = max_runs, plan, False
@@ -133,6 +134,20 @@ class Engine:
             detector.renumber_texts(numbers)
         self._texts_kept = len(texts)
 
+    def advance(self, ts: int) -> Matches:
+        """Let time pass without events: return the matches that are known now because no event before `ts` will come.
+
+        These are matches with a negation or, under FIRST, a list at the end, whose WITHIN is over; events tell the
+        time too, so this is for streams that pause, and for keys that get no more events.
+
+        Args:
+            ts: in microseconds; a batch with an earlier event is refused from now on. A time that has passed already
+                changes nothing.
+        """
+        self._check_usable()
+        self._reader.advance(ts)
+        return self._matches(lambda detector: detector.advance(ts))
+
     def flush(self) -> Matches:
         """End the stream: return the matches that only the passing of time completes. No batch may follow."""
         self._check_usable()
@@ -164,6 +179,11 @@ class Engine:
     def runs(self) -> Matches:
         """Return the open runs, in the form of matches: what is bound so far, by window."""
         return sum((detector.runs() for detector in self._detectors), Matches())
+
+    def kept(self) -> Ints:
+        """Return the numbers (`seq`) of the events that may still be part of a match, and perhaps of some more."""
+        stores = [detector.store for detector in self._detectors]
+        return np.concatenate([store.events[EVENT_SEQ, : store.size] for store in stores])
 
     @property
     def states(self) -> list[list[tuple[str, ...]]]:
@@ -260,8 +280,12 @@ class Engine:
         return engine
 
 
-def _weighted(queries: Any) -> list[tuple[ast.Query, float]]:
-    """Return queries with their weights; a query without one has 1."""
+def weighted(queries: Any) -> list[tuple[ast.Query, float]]:
+    """Return queries with their weights; a query without one has 1.
+
+    Raises:
+        EngineError: there is none, or a text instead of a query.
+    """
     if isinstance(queries, str):
         raise EngineError("an engine takes queries, not their text\n  fix: Engine(pk.parse(text))")
     every = [queries] if isinstance(queries, ast.Query) else list(queries)

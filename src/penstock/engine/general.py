@@ -12,6 +12,7 @@ from penstock.engine.matcher import MAX_FOUND, TooManyRunsError
 from penstock.engine.store import Store
 from penstock.kernel.machine import finish, process, sweep_over
 from penstock.kernel.memory import Memory, new_memory, with_larger_segments, with_room
+from penstock.kernel.passing import pass_time
 from penstock.kernel.reclaiming import mark_ancestors
 from penstock.plan import layout
 from penstock.plan.layout import (
@@ -107,6 +108,20 @@ class GeneralMatcher:
 
     def flush(self) -> Iterator[tuple[Found, int, int]]:
         """End the stream; yield what only that completes."""
+        self._make_room_for_all()
+        finish(self.plan.tables, self.memory)
+        yield self._drain(), self.store.size, self.store.size
+
+    def advance(self, ts: int) -> Iterator[tuple[Found, int, int]]:
+        """Let time come to `ts`; yield what that completes."""
+        if self.plan.tables.options[BY_COUNT] or not self.store.size:
+            return
+        self._make_room_for_all()
+        pass_time(self.plan.tables, self.memory, ts)
+        yield self._drain(), self.store.size, self.store.size
+
+    def _make_room_for_all(self) -> None:
+        """Make room for a match of every run and of all that waits."""
         self._load()
         m = self.memory
         runs, waiting = int(m.segments[SEGMENT_SIZE].sum()), int(m.sizes[SIZE_WAITING])
@@ -114,8 +129,6 @@ class GeneralMatcher:
         room = (ways + 1) * runs + 2 * waiting + m.found.shape[1]
         room += m.chain.shape[1] + int(m.runs[RUN_LENGTH].max(initial=0)) + 8
         self.memory = with_room(m, ("found", "known", "waiting", "chain"), room)
-        finish(self.plan.tables, self.memory)
-        yield self._drain(), self.store.size, self.store.size
 
     # --- matches ----------------------------------------------------------------------------------------------
 

@@ -56,6 +56,9 @@ class Matcher(Protocol):
     def flush(self) -> Iterator[tuple[Found, int, int]]:
         """End the stream; yield what only that completes."""
 
+    def advance(self, ts: int) -> Iterator[tuple[Found, int, int]]:
+        """Let time come to `ts`: no earlier event will follow; yield what that completes."""
+
     def runs(self) -> Found:
         """Return the open runs, as if they were matches."""
 

@@ -178,6 +178,10 @@ class PlainMatcher:
         """Return what only the end of the stream completes: nothing."""
         return iter(())
 
+    def advance(self, ts: int) -> Iterator[tuple[Found, int, int]]:
+        """Let time come to `ts`; return what that completes: nothing."""
+        return iter(())
+
     # --- matches ----------------------------------------------------------------------------------------------
 
     def _drain(self) -> Found:

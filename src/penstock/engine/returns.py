@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +17,15 @@ from penstock.engine.elements import Elements, Seats, expanded, lists_there
 from penstock.engine.found import EventStore, Found
 from penstock.engine.functions import Functions
 from penstock.engine.rules import rules
+from penstock.engine.texts import Texts
 from penstock.engine.value_kinds import Kinds, as_arrow, kind_of
 from penstock.kernel.blocks import evaluate
 from penstock.pattern import ast
 from penstock.pattern.ast import Policy
 from penstock.pattern.render import render_expression
-from penstock.plan.callees import Address, Asks, called
+from penstock.plan.callees import Address, Asks, Callee, called
 from penstock.plan.layout import COUNT, SUM
-from penstock.plan.planning import Plan
+from penstock.plan.planning import Plan, plan
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.plan.terms import TEXT_BASE, Calls, Code, Condition, Index, Reference, Terms
 
@@ -101,6 +103,34 @@ class Returns:
         plain = [c for c in self.terms.constants if not isinstance(c, Address)]  # all, where there are no functions
         values = [TEXT_BASE + self.store.text_id(c) if isinstance(c, str) else float(c) for c in plain]
         return np.array(values, np.float64)
+
+
+def return_types(query: ast.Query, kinds: Kinds, of_call: Callable[[Callee], str | None]) -> dict[str, pa.DataType]:
+    """Return the types of the RETURN columns by name, as far as types alone tell: null where only values would.
+
+    Args:
+        query: the query.
+        kinds: the types of its attributes.
+        of_call: those of what user functions and remote sources return.
+    """
+    returns = Returns(plan(query, Calls.DERIVED), _NO_EVENTS, kinds, Functions({}, {}, Texts()))
+    found = {}
+    for column in returns.columns:
+        callee = called(column.expression)
+        asked = callee is not None and callee[0].asks in (Asks.FUNCTION, Asks.VALUE)
+        kind = of_call(callee[0]) if asked and callee is not None else kind_of(column.expression, kinds)
+        flat = _ARROW[_spelled(kind)]
+        found[column.name] = pa.list_(flat) if column.condition.depth else flat
+    return found
+
+
+_NO_EVENTS: EventStore = cast(EventStore, None)  # types are known without them
+_ARROW = {"int": pa.int64(), "float": pa.float64(), "string": pa.string(), "bool": pa.bool_(), None: pa.null()}
+
+
+def _spelled(kind: str | None) -> str | None:
+    """Times and durations are microseconds."""
+    return "int" if kind in ("time", "duration") else kind
 
 
 @dataclass

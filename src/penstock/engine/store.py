@@ -136,6 +136,11 @@ class Store:
         self.newest[:, parts] = self.events[_PROGRESS, start:stop]  # of several in a partition the last one stays
         return Progress(*self.newest)
 
+    def advance(self, ts: int) -> Progress:
+        """Take note that time has come to `ts` in all partitions; return how far the stream is then."""
+        self.newest[0] = np.maximum(self.newest[0], ts)
+        return Progress(*self.newest)
+
     # --- penstock.engine.found.EventStore ---------------------------------------------------------------------
 
     def ts(self, events: Ints) -> Ints:

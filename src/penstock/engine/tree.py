@@ -99,6 +99,10 @@ class TreeMatcher:
         """Return what only the end of the stream completes: nothing."""
         return iter(())
 
+    def advance(self, ts: int) -> Iterator[tuple[Found, int, int]]:
+        """Let time come to `ts`; return what that completes: nothing."""
+        return iter(())
+
     # --- matches ----------------------------------------------------------------------------------------------
 
     def _drain_laid_out(self) -> Laid:

@@ -1,0 +1,180 @@
+"""`detect`: matches of queries in batch and streaming frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+
+from penstock.engine.detector import Mode
+from penstock.engine.engine import MAX_RUNS, weighted
+from penstock.engine.intake import attributes as read_by
+from penstock.pattern import ast
+from penstock.pattern.schema import Schema
+from penstock.pattern.validate import validate
+from penstock.plan.planning import plan as planned
+from penstock.plan.terms import Calls
+from penstock.spark.batch import SLICE, BatchWorker
+from penstock.spark.columns import ColumnLike, Columns, DetectError, Resolver, quoted, resolve, with_attributes
+from penstock.spark.durations import microseconds
+from penstock.spark.keys import keyed, reach, types_that_count
+from penstock.spark.outputs import OUTPUTS, events_schema, parted, results_schema, spark_schema
+from penstock.spark.results import MATCHES
+from penstock.spark.spec import Spec
+from penstock.spark.streaming import shuffle_partitions, streamed
+
+SLICES_PER_REACH = 8  # how many times as long as its context a slice of time is: an eighth of the rows is read twice
+
+
+def detect(
+    queries: ast.Query | Iterable[ast.Query | tuple[ast.Query, float]],
+    *,
+    type: ColumnLike = "type",  # noqa: A002 - what users call it
+    time: ColumnLike = "ts",
+    by: ColumnLike | Sequence[ColumnLike] | None = None,
+    seq: ColumnLike | None = None,
+    attributes: Iterable[ColumnLike] | None = None,
+    watermark: str | timedelta | None = None,
+    arrival: ColumnLike | None = None,
+    outputs: Sequence[str] = (MATCHES,),
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    remotes: Mapping[str, Any] | None = None,
+    schema: Schema | None = None,
+    buckets: int | None = None,
+    max_runs: int = MAX_RUNS,
+    plan: Mode = "auto",
+    observe: str | Observation = "penstock",
+) -> Callable[[DataFrame], DataFrame]:
+    """Return a function for `DataFrame.transform` that finds the matches of queries in a frame of events.
+
+    The frame may be a batch or a stream. A row is an event. The result has a row per match: `query`, the keys,
+    `window`, `first_ts`, `last_ts`, `known_ts`, `arrived_ts`, `detected_ts`, per variable an array of its events
+    (structs with the columns of the frame; null if it is unbound), the RETURN columns.
+
+    Args:
+        queries: a query or several, each perhaps with its weight.
+        type: the column with the type of an event, by name or as a `Column`.
+        time: that of its time: timestamps, or whole microseconds.
+        by: the keys: events with different keys have nothing to do with one another, as with PARTITION BY. Without it,
+            what the queries say: PARTITION BY, or what SAME makes equal.
+        seq: the column with the number of an event, which is unique and breaks ties in time. Without one, events of the
+            same time are in an order that is always the same, but arbitrary.
+        attributes: what a match holds of each event, besides its type, time and number; all columns, if not given.
+        watermark: in a stream, how late events may come ("10 seconds"): they wait so long to be put in order. Without
+            it, each micro-batch is put in order by itself, and what is before the one before is late.
+        arrival: the column with the time at which an event arrived, for `arrived_ts` and latencies.
+        outputs: what comes out: "matches", "late", "malformed". If it is not matches alone, a column `output` tells
+            what a row is, and late and malformed rows are in `event`, with a `reason`; `output` parts them.
+        functions: the user functions that queries call; `schema` must declare them.
+        remotes: the sources that queries look up with REMOTE, likewise.
+        schema: what `penstock check --schema` takes. Without it, the frame's columns are the schema.
+        buckets: in a stream, how many engines share the keys; as many as there are shuffle partitions, if not given.
+        max_runs: how many runs an engine may have; see `penstock.Engine`.
+        plan: how matches are found; see `penstock.Engine`.
+        observe: the name under which counts appear in `observedMetrics` of a stream; of a batch, an `Observation`.
+
+    Raises:
+        QueryError: when it is applied: a query does not fit the frame.
+        DetectError: likewise: a column is not there or of the wrong type, or an option does not fit.
+
+    Examples:
+        >>> import penstock as pk
+        >>> from penstock.spark import detect
+        >>> query = pk.parse("PATTERN SEQ(Small a, Large b) WHERE b.amount > 10 * a.amount WITHIN 5 min", "fraud")
+        >>> fraud = detect(query, type="type", time="ts", by="card")  # then: events.transform(fraud)
+    """
+    pairs = weighted(queries)
+    unknown = [name for name in outputs if name not in OUTPUTS]
+    if unknown or not outputs:
+        raise DetectError(f"outputs={list(outputs)!r}\n  fix: give some of {', '.join(map(repr, OUTPUTS))}")
+
+    def find(frame: DataFrame) -> DataFrame:
+        columns, resolver = resolve(frame, type, time, by, seq, arrival, attributes)
+        for query, _ in pairs:
+            _check(query, columns, schema or resolver.schema())
+        parted_by, keys = keyed([query for query, _ in pairs], columns.by)
+        weights = [weight for _, weight in pairs]
+        columns = with_attributes(replace(columns, by=keys), resolver, [*_read(parted_by), *keys])
+        spec = spec_of(list(zip(parted_by, weights, strict=True)), columns, schema or resolver.schema())
+        result = spark_schema(spec.results, columns, parted_by)
+        spec = replace(
+            spec, watermark_us=microseconds(watermark), functions=dict(functions or {}), remotes=dict(remotes or {}),
+            max_runs=max_runs, plan=plan,
+        )  # fmt: skip
+        spec.engine()  # what it refuses is refused here, not in a worker
+        if frame.isStreaming:
+            found = streamed(resolver, spec, result, buckets or shuffle_partitions(frame))
+        else:
+            found = _batched(resolver, spec, result)
+        return parted(found, outputs, observe)
+
+    return find
+
+
+def _check(query: ast.Query, columns: Columns, schema: Schema) -> None:
+    """Refuse a query that does not fit the frame."""
+    validate(query, schema, strict=False)
+    if columns.seq is not None:
+        return
+    opens = query.window is not None and query.window.on is not None
+    asks = any(isinstance(node, ast.Attribute) and node.name == "seq" for node in ast.walk(query))
+    if opens or asks:
+        why = "calls windows by the number of the event that opens them" if opens else "asks for .seq"
+        raise DetectError(f"{query.name or 'the query'} {why}, and events have no numbers\n  fix: detect(…, seq=…)")
+
+
+def _read(queries: Iterable[ast.Query]) -> list[str]:
+    """Return the attributes that queries read."""
+    return list(dict.fromkeys(name for query in queries for name in read_by(planned(query, Calls.DERIVED))))
+
+
+def spec_of(queries: Sequence[tuple[ast.Query, float]], columns: Columns, schema: Schema) -> Spec:
+    """Return what workers are told, with the defaults of `detect`.
+
+    Args:
+        queries: with their weights; checked, and partitioned by the keys.
+        columns: of the frame, with all that the queries read.
+        schema: which declares the functions and remote sources.
+    """
+    alone = [query for query, _ in queries]
+    special = {columns.type, columns.time, columns.seq}
+    return Spec(
+        queries=tuple(queries),
+        type=columns.type,
+        time=columns.time,
+        seq=columns.seq,
+        arrival=columns.arrival,
+        by=columns.by,
+        events=events_schema(columns),
+        event=columns.event,
+        read=tuple(name for name in _read(alone) if name not in special),
+        counting=types_that_count(alone),
+        results=results_schema(alone, columns, schema),
+        reach=reach(alone),
+        max_runs=MAX_RUNS,
+    )
+
+
+def _batched(resolver: Resolver, spec: Spec, result: st.StructType) -> DataFrame:
+    """Part a batch by key; or by time, if there is no key; or not at all, if matches depend on all before."""
+    if spec.by:
+        rows = resolver.select(spec.seq).repartition(*map(quoted, spec.by))
+        return rows.mapInArrow(BatchWorker(spec), result)
+    if spec.reach is None:
+        return resolver.select(spec.seq).repartition(1).mapInArrow(BatchWorker(spec), result)
+    before, after = spec.reach
+    length = SLICES_PER_REACH * max(before + after, 1)
+    ts = resolver.microseconds(spec.time)
+    slices = sf.sequence(_whole(ts - sf.lit(after), length), _whole(ts + sf.lit(before), length))
+    rows = resolver.select(spec.seq, sf.explode_outer(slices).alias(SLICE))
+    return rows.repartition(SLICE).mapInArrow(BatchWorker(spec, length), result)
+
+
+def _whole(number: Column, length: int) -> Column:
+    """Return how many whole lengths a number is, rounded down, exactly."""
+    return ((number - sf.pmod(number, sf.lit(length))) / sf.lit(length)).cast("long")

@@ -1,0 +1,172 @@
+"""The frames that users see: their types, known before anything runs, and the parting of what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from penstock.engine.matches import Layout
+from penstock.engine.returns import return_types
+from penstock.engine.rules import rules
+from penstock.pattern import ast
+from penstock.pattern.render import render_expression
+from penstock.pattern.schema import Schema
+from penstock.plan.callees import Asks, Callee
+from penstock.plan.planning import plan
+from penstock.plan.terms import Calls
+from penstock.spark.columns import Columns, DetectError, quoted
+from penstock.spark.results import (
+    COUNTED,
+    COUNTS,
+    COUNTS_TYPE,
+    EVENT,
+    LATE,
+    LATENCIES,
+    MALFORMED,
+    MATCHES,
+    OUTPUT,
+    REASON,
+    TIME,
+    TIMES,
+)
+
+OUTPUTS = (MATCHES, LATE, MALFORMED)
+
+
+def events_schema(columns: Columns) -> pa.Schema:
+    """Return the columns that workers get, as Arrow has them."""
+    return _arrow(columns.fields)
+
+
+def results_schema(queries: Sequence[ast.Query], columns: Columns, schema: Schema) -> pa.Schema:
+    """Return the columns that workers give back.
+
+    Raises:
+        DetectError: two queries give a column of one name different types; the type of a RETURN column is not known.
+    """
+    events = events_schema(columns)
+    event = pa.struct([events.field(name) for name in columns.event])
+    window = _window_type(queries)
+    found: dict[str, pa.DataType] = {OUTPUT: pa.string(), "query": pa.string()}
+    for query in queries:
+        layout = layout_of(query)
+        keys = [events.field(name).type for name in layout.keys]
+        variables = [pa.list_(event)] * len(layout.variables)
+        returns = list(_return_types(query, columns, schema).values())
+        types = [pa.string(), *keys, window, TIME, TIME, TIME, *variables, *returns]
+        for name, kind in zip(layout.names(), types, strict=True):
+            if found.setdefault(name, kind) != kind:
+                raise DetectError(
+                    f"two queries have a column {name}, of type {found[name]} and of type {kind}\n"
+                    "  fix: give one of them another name: RETURN … AS another"
+                )
+    names = [OUTPUT, "query", *_keys(queries), "window", *TIMES]
+    fixed = found | dict.fromkeys(TIMES, TIME)
+    ordered = {name: fixed[name] for name in names} | fixed
+    rest = {EVENT: pa.struct(list(events)), REASON: pa.string(), COUNTS: COUNTS_TYPE}
+    for name in rest:
+        if name in ordered:
+            raise DetectError(
+                f"a variable, key or RETURN column is called {name}, which penstock uses\n  fix: rename it"
+            )
+    return pa.schema((ordered | rest).items())
+
+
+def layout_of(query: ast.Query) -> Layout:
+    """Return the columns of a query's matches."""
+    planned = plan(query, Calls.DERIVED)
+    variables = tuple(planned.numbered.variables[v].name for v in rules(planned).variables)
+    returns = tuple(each.name or render_expression(each.expression) for each in query.returns)
+    return Layout(query.name, tuple(name.text for name in query.partition), variables, returns)
+
+
+def _keys(queries: Sequence[ast.Query]) -> list[str]:
+    return list(dict.fromkeys(name.text for query in queries for name in query.partition))
+
+
+def _window_type(queries: Sequence[ast.Query]) -> pa.DataType:
+    """A window is called by its start; or by its first position, or by the number of the event that opened it."""
+    windows = [query.window for query in queries if query.window is not None]
+    is_timed = all(window.on is None and isinstance(window.length, ast.TimeSpan) for window in windows)
+    return TIME if is_timed else pa.int64()
+
+
+def _return_types(query: ast.Query, columns: Columns, schema: Schema) -> dict[str, pa.DataType]:
+    kinds = columns.kinds()
+
+    def of_call(callee: Callee) -> str | None:
+        if callee.asks is Asks.FUNCTION:
+            declared = schema.functions.get(callee.name)
+            return None if declared is None else declared.returns
+        remote = schema.remotes.get(callee.name)
+        if remote is None:
+            return None
+        return remote.row[callee.column] if remote.row is not None and callee.column else remote.value
+
+    found = return_types(query, kinds.get, of_call)
+    for name, kind in found.items():
+        if pa.types.is_null(kind):
+            raise DetectError(
+                f"the type of RETURN {name} is not known\n"
+                "  fix: declare the function or the remote source: detect(…, schema=pk.Schema(…))"
+            )
+    return found
+
+
+def _arrow(fields: Sequence[st.StructField]) -> pa.Schema:
+    return to_arrow_schema(st.StructType([st.StructField(f.name, f.dataType, True) for f in fields]), timezone="UTC")
+
+
+def spark_schema(schema: pa.Schema, columns: Columns, queries: Sequence[ast.Query]) -> st.StructType:
+    """Return an Arrow schema of results as Spark has it; the types of events and keys are the frame's own."""
+    keys = _keys(queries)
+    event = st.StructType([_nullable(columns.field(name)) for name in columns.event])
+    found = []
+    for each in schema:
+        if each.name == EVENT:
+            kind: st.DataType = st.StructType([_nullable(field) for field in columns.fields])
+        elif pa.types.is_list(each.type) and pa.types.is_struct(each.type.value_type):
+            kind = st.ArrayType(event, True)
+        elif each.name in keys:
+            kind = columns.field(each.name).dataType
+        else:
+            kind = from_arrow_schema(pa.schema([each])).fields[0].dataType
+        found.append(st.StructField(each.name, kind, True))
+    return st.StructType(found)
+
+
+def _nullable(field: st.StructField) -> st.StructField:
+    return st.StructField(field.name, field.dataType, True)
+
+
+def parted(frame: DataFrame, outputs: Sequence[str], observation: str | Observation) -> DataFrame:
+    """Return the results that were asked for, with the counts observed on the way."""
+    frame = frame.observe(observation, *_sums())
+    names = [name for name in frame.columns if name not in (OUTPUT, EVENT, REASON, COUNTS)]
+    if tuple(outputs) == (MATCHES,):
+        return frame.where(sf.col(OUTPUT) == MATCHES).select(*map(quoted, names))
+    return frame.where(sf.col(OUTPUT).isin(*outputs)).select(OUTPUT, *map(quoted, names), EVENT, REASON)
+
+
+def output(frame: DataFrame, name: str) -> DataFrame:
+    """Return one of the outputs of `detect(…, outputs=…)`: matches; or late or malformed rows, each with its reason.
+
+    Args:
+        frame: what `detect` gave; in a stream, that of `foreachBatch`.
+        name: "matches", "late" or "malformed".
+    """
+    if name not in OUTPUTS or OUTPUT not in frame.columns:
+        raise DetectError(f"there is no output {name!r}\n  fix: detect(…, outputs=['matches', {name!r}])")
+    rows = frame.where(sf.col(OUTPUT) == name)
+    return rows.drop(OUTPUT, EVENT, REASON) if name == MATCHES else rows.select(f"{EVENT}.*", REASON)
+
+
+def _sums() -> list[Column]:
+    counted = [sf.sum(sf.col(f"{COUNTS}.{name}")).alias(name) for name in COUNTED]
+    latencies = [sf.sum(sf.col(f"{COUNTS}.latency")[k]).alias(f"latency_{k}") for k in range(LATENCIES)]
+    return [*counted, *latencies]

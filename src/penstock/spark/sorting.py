@@ -1,0 +1,126 @@
+"""Rows in the order of the stream, also where they do not fit into memory: then sorted runs wait on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.spark.events import TIE, Rows
+
+_TS = "_ts"
+_BATCH = 1 << 16  # rows of a run that are read at once
+
+
+class Sorter:
+    """Takes rows in any order and gives them back sorted.
+
+    Args:
+        folder: where runs are written; several sorters may use one.
+        name: what its files begin with.
+
+    Attributes:
+        size: how many rows it has been given.
+        pending_bytes: what it holds in memory.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder, self._name = folder, name
+        self._pending: list[Rows] = []
+        self._runs: list[Path] = []
+        self.size = self.pending_bytes = 0
+
+    def add(self, rows: Rows) -> None:
+        """Take rows."""
+        self._pending.append(rows)
+        self.size += len(rows)
+        self.pending_bytes += rows.table.nbytes
+
+    def spill(self) -> None:
+        """Write what is in memory to disk, as a run."""
+        if not self._pending:
+            return
+        rows = joined(self._pending).sorted()
+        table = rows.table.append_column(_TS, pa.array(rows.ts)).append_column(TIE, pa.array(rows.tie))
+        path = self._folder / f"{self._name}.{len(self._runs)}.arrow"
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=_BATCH)
+        self._runs.append(path)
+        self._pending, self.pending_bytes = [], 0
+
+    def sorted(self) -> Iterator[Rows]:
+        """Yield all rows, in order, and forget them."""
+        if not self._runs:
+            if self._pending:
+                rows, self._pending = joined(self._pending).sorted(), []
+                yield rows
+            return
+        self.spill()
+        yield from _merged([_Run(path) for path in self._runs])
+        for path in self._runs:
+            path.unlink()
+        self._runs = []
+
+
+def joined(parts: list[Rows]) -> Rows:
+    """Return rows, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    ts, tie = (np.concatenate([getattr(each, name) for each in parts]) for name in ("ts", "tie"))
+    return Rows(pa.concat_tables([each.table for each in parts]), ts, tie)
+
+
+class _Run:
+    """A sorted run on disk, of which the next rows are in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._source = pa.OSFile(str(path), "rb")
+        self._reader = pa.ipc.open_stream(self._source)
+        self.rows = self._next()
+        self.is_over = self.rows is None
+
+    def _next(self) -> Rows | None:
+        try:
+            table = pa.Table.from_batches([self._reader.read_next_batch()])
+        except StopIteration:
+            self._source.close()
+            return None
+        return Rows(table.drop_columns([_TS, TIE]), *(table.column(name).to_numpy() for name in (_TS, TIE)))
+
+    def load(self) -> None:
+        """Have more rows in memory, if there are any."""
+        more = self._next()
+        if more is None:
+            self.is_over = True
+        else:
+            self.rows = more if self.rows is None else joined([self.rows, more])
+
+    def take_before(self, ts: int | None) -> Rows | None:
+        """Take the rows in memory that are before a time; all of them, without one."""
+        rows = self.rows
+        if rows is None:
+            return None
+        stop = len(rows) if ts is None else int(np.searchsorted(rows.ts, ts))
+        self.rows = rows.slice(stop, len(rows)) if stop < len(rows) else None
+        return rows.slice(0, stop)
+
+
+def _merged(runs: list[_Run]) -> Iterator[Rows]:
+    """Yield the rows of sorted runs in order, holding a batch of each in memory."""
+    while True:
+        for run in runs:
+            if run.rows is None and not run.is_over:
+                run.load()
+        open_runs = [run for run in runs if not run.is_over and run.rows is not None]
+        # What is before the last row in memory of every run that goes on has no row to come before it.
+        sure = min((int(run.rows.ts[-1]) for run in open_runs if run.rows is not None), default=None)
+        parts = [part for part in (run.take_before(sure) for run in runs) if part is not None and len(part)]
+        if parts:
+            yield joined(parts).sorted()
+        if sure is None:
+            return
+        for run in open_runs:
+            if run.rows is not None and int(run.rows.ts[-1]) == sure:
+                run.load()

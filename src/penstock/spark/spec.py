@@ -1,0 +1,89 @@
+"""What the workers are told: plain data that travels with the job. The code is imported there, not sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.engine.snapshots import SnapshotError
+from penstock.pattern import ast
+from penstock.pattern.render import render
+
+if TYPE_CHECKING:
+    from penstock.engine.detector import Mode
+    from penstock.engine.engine import Engine
+
+SEQ = "_penstock_seq"  # the number of an event inside: the users', or counted
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One detection.
+
+    Attributes:
+        queries: with their weights.
+        type: the name of the column with the type of an event; likewise `time`, `seq`, `arrival`.
+        by: what events are parted by.
+        events: the columns that come in, `TIE` apart.
+        event: what a match holds of each event.
+        read: the attributes that the queries read.
+        counting: the types of events that matter; None if all do.
+        results: the columns that come out.
+        watermark_us: how late events may come; None if they come in order.
+        reach: see `penstock.spark.keys.reach`.
+    """
+
+    queries: tuple[tuple[ast.Query, float], ...]
+    type: str
+    time: str
+    seq: str | None
+    arrival: str | None
+    by: tuple[str, ...]
+    events: pa.Schema
+    event: tuple[str, ...]
+    read: tuple[str, ...]
+    counting: tuple[str, ...] | None
+    results: pa.Schema
+    watermark_us: int | None = None
+    reach: tuple[int, int] | None = None
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    remotes: Mapping[str, Any] = field(default_factory=dict)
+    max_runs: int = 0
+    plan: Mode = "auto"
+
+    def engine(self) -> Engine:
+        """Return an engine for the queries."""
+        from penstock.engine.engine import Engine  # with the kernels, which not all workers need
+
+        return Engine(
+            self.queries, type=self.type, time=self.time, seq=SEQ, max_runs=self.max_runs, plan=self.plan,
+            functions=self.functions, remotes=self.remotes,
+        )  # fmt: skip
+
+    def restored(self, blob: bytes) -> Engine:
+        """Return an engine that goes on from a snapshot."""
+        from penstock.engine.engine import Engine
+
+        return Engine.restore(blob, functions=self.functions, remotes=self.remotes)
+
+    @property
+    def text(self) -> str:
+        """What must not change between a checkpoint and the query that goes on from it."""
+        columns = [self.type, self.time, self.seq or "", *self.by, *self.event]
+        return "\n".join([*(render(query) for query, _ in self.queries), *columns])
+
+    def check_same(self, text: str) -> None:
+        """Refuse a state of another detection.
+
+        Raises:
+            SnapshotError: what was detected then is not what is detected now.
+        """
+        if text != self.text:
+            raise SnapshotError(
+                "the checkpoint belongs to another detection: its queries, keys or columns were\n"
+                + "\n".join(f"    {line}" for line in text.splitlines())
+                + "\n  fix: use a new checkpointLocation for the changed query"
+            )

@@ -1,0 +1,79 @@
+"""Detection in a stream.
+
+    rows -> pack (per partition) -> shuffle by bucket -> step (per bucket, with state) -> unpack -> results
+
+Keys share *buckets*: one engine has all keys of a bucket, and its state is one blob, so a million keys cost no more
+than ten. Rows travel as Arrow tables packed into a few binary values, one for each partition and bucket: Spark's
+stateful operators cost about 4 µs for a row, and have only a few then. Spark keeps the state and recovers it.
+
+The watermark is our own. Each pack tells every bucket the newest time of its partition, so a bucket knows how far the
+stream is, also if it has no rows itself, in the batch that says so and not in the next one; and rows that are late can
+be shown, where Spark would drop them. It depends on the rows of the batches alone: a batch that is run again gives the
+same results.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from penstock.spark.bucket import Bucket
+from penstock.spark.columns import Resolver, quoted
+from penstock.spark.packing import BUCKET, NONE, Pack, as_bytes, unpack
+from penstock.spark.spec import Spec
+
+_PACKED = "bucket int, newest long, passed long, rows binary"
+_STATE = "blob binary"
+_RESULT = "rows binary"
+
+
+def shuffle_partitions(frame: DataFrame) -> int:
+    """Return how many partitions a shuffle of a frame has."""
+    return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+
+
+def streamed(resolver: Resolver, spec: Spec, result: st.StructType, buckets: int) -> DataFrame:
+    """Return the results of a streaming frame."""
+    buckets = buckets if spec.by else 1
+    number = sf.pmod(sf.xxhash64(*map(quoted, spec.by)), sf.lit(buckets)) if spec.by else sf.lit(0)
+    rows = resolver.select(spec.seq).withColumn(BUCKET, number.cast("int"))
+    packed = rows.mapInArrow(Pack(spec, buckets), _PACKED)
+    found = packed.groupBy("bucket").applyInPandasWithState(
+        Step(spec, buckets), _RESULT, _STATE, "append", GroupStateTimeout.NoTimeout
+    )
+    return found.mapInArrow(unpack, result)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Takes the rows of a bucket in a micro-batch; what `applyInPandasWithState` calls.
+
+    Attributes:
+        spec: the detection.
+        buckets: how many there are.
+    """
+
+    spec: Spec
+    buckets: int
+
+    def __call__(self, key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        """Yield packed results."""
+        started = time.perf_counter_ns()
+        bucket = Bucket.of(self.spec, self.buckets, state.get[0] if state.exists else None)
+        tables, newest, passed = [], NONE, 0
+        for frame in frames:
+            newest = max(newest, int(frame["newest"].max()))
+            passed += int(frame["passed"].sum())
+            tables += [pa.ipc.open_stream(rows).read_all() for rows in frame["rows"] if rows is not None]
+        for table in bucket.step(tables, newest, passed, started):
+            yield pd.DataFrame({"rows": [as_bytes(table)]})
+        state.update((bucket.snapshot(),))

@@ -1,0 +1,108 @@
+"""What the workers find is what the engine finds in one process, however rows are parted, shuffled and cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from penstock.engine.matches import Matches
+from penstock.engine.rules import rules
+from penstock.pattern import ast
+from penstock.plan.planning import plan
+from penstock.plan.terms import Calls
+from penstock.reference import Event
+from penstock.spark.outputs import layout_of
+from penstock.spark.spec import Spec
+from tests.engine.comparing import as_lists, engine_of, in_order
+from tests.generators import Case, seeded
+from tests.spark.simulating import batched, matches_of, spec_for, streamed, table_of
+
+SHARES, CASES = 6, 600
+END = Event("the end", 2 * 10**15, 10**9, {})  # an event that lets all time pass
+DELAY_US = 3_000_000
+
+
+def found_by(matches: Matches) -> Counter[Any]:
+    return Counter((m.query, m.key, m.window, *_bound(m.events), *_values(m.values)) for m in matches)
+
+
+def found_in(table: pa.Table, query: ast.Query) -> Counter[Any]:
+    """Return the matches in a table of results in the same form."""
+    layout = layout_of(query)
+    found: Counter[Any] = Counter()
+    for row in matches_of(table):
+        named = dict(zip(layout.names(), (row[name] for name in layout.names()), strict=True))
+        columns = list(named.values())
+        key, window = tuple(columns[1 : 1 + len(layout.keys)]), columns[1 + len(layout.keys)]
+        lists = columns[5 + len(layout.keys) :]
+        events = {
+            variable: tuple(event["seq"] for event in bound)
+            for variable, bound in zip(layout.variables, lists, strict=False)
+            if bound
+        }
+        if any(END.seq in bound for bound in events.values()):
+            continue  # a match of the end itself
+        values = dict(zip(layout.returns, lists[len(layout.variables) :], strict=True))
+        name = round(window.timestamp() * 1e6) if isinstance(window, datetime) else window
+        found[(row["query"], key, name, *_bound(events), *_values(values))] += 1
+    return found
+
+
+def _bound(events: Any) -> list[Any]:
+    return sorted(events.items())
+
+
+def _values(values: Any) -> list[Any]:
+    return [(name, _value(value)) for name, value in values.items()]
+
+
+def _value(value: Any) -> Any:
+    """Numbers are compared as floats: a stream knows the type of a column, one process only what it has seen."""
+    if isinstance(value, list):
+        return tuple(map(_value, value))
+    return value if value is None or isinstance(value, str | bool) else round(float(value), 6)
+
+
+def in_one_process(case: Case) -> Counter[Any]:
+    engine = engine_of(case.query)
+    return found_by(engine.process(as_lists(in_order(case.events))) + engine.flush())
+
+
+def waits_for_events(spec: Spec) -> bool:
+    """Whether only events, not time, tell that a match is known: the end of a stream never comes then."""
+    ((query, _),) = spec.queries
+    return isinstance(query.within, ast.CountSpan) and rules(plan(query, Calls.DERIVED)).waits
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_a_batch_in_partitions_gives_what_one_process_gives(share: int) -> None:
+    first = 200_000 + share * CASES // SHARES
+    ways: Counter[str] = Counter()
+    for seed, case in enumerate(seeded(CASES // SHARES, first), start=first):
+        spec = spec_for(case.query)
+        ways["key" if spec.by else "whole" if spec.reach is None else "slices"] += 1
+        found = batched(spec, table_of(case.events, spec), Random(seed), in_memory_bytes=seed % 2 * 10**6)
+        assert found_in(found, case.query) == in_one_process(case), f"seed {seed}: {case!r}"
+    assert min(ways[way] for way in ("key", "slices", "whole")) >= 5, f"too few cases of a kind: {ways}"
+
+
+@pytest.mark.parametrize("watermark_us", [None, DELAY_US])
+@pytest.mark.parametrize("share", range(SHARES))
+def test_a_stream_in_micro_batches_gives_what_one_process_gives(share: int, watermark_us: int | None) -> None:
+    first = 210_000 + share * CASES // SHARES
+    for seed, case in enumerate(seeded(CASES // SHARES, first), start=first):
+        random, spec = Random(seed), spec_for(case.query, watermark_us=watermark_us)
+        if waits_for_events(spec):
+            continue
+        events = in_order(case.events)
+        if watermark_us is not None:  # each is late by less than the watermark waits
+            events.sort(key=lambda event: event.ts + random.randrange(DELAY_US))
+        cuts = sorted(random.randint(0, len(events)) for _ in range(random.randint(0, 4)))
+        parts = [events[a:b] for a, b in zip([0, *cuts], [*cuts, len(events)], strict=True)]
+        found = streamed(spec, [table_of(part, spec) for part in [*parts, [END]]], random)
+        assert found_in(found, case.query) == in_one_process(case), f"seed {seed}: {case!r}"
