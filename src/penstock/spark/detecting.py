@@ -163,16 +163,25 @@ def spec_of(queries: Sequence[tuple[ast.Query, float]], columns: Columns, schema
 def _batched(resolver: Resolver, spec: Spec, result: st.StructType) -> DataFrame:
     """Part a batch by key; or by time, if there is no key; or not at all, if matches depend on all before."""
     if spec.by:
-        rows = resolver.select(spec.seq).repartition(*map(quoted, spec.by))
+        rows = _counting(resolver.select(spec.seq), spec).repartition(*map(quoted, spec.by))
         return rows.mapInArrow(BatchWorker(spec), result)
     if spec.reach is None:
-        return resolver.select(spec.seq).repartition(1).mapInArrow(BatchWorker(spec), result)
+        rows = _counting(resolver.select(spec.seq), spec).repartition(1)
+        return rows.mapInArrow(BatchWorker(spec), result)
     before, after = spec.reach
     length = SLICES_PER_REACH * max(before + after, 1)
     ts = resolver.microseconds(spec.time)
     slices = sf.sequence(_whole(ts - sf.lit(after), length), _whole(ts + sf.lit(before), length))
-    rows = resolver.select(spec.seq, sf.explode_outer(slices).alias(SLICE))
+    rows = _counting(resolver.select(spec.seq, sf.explode_outer(slices).alias(SLICE)), spec)
     return rows.repartition(SLICE).mapInArrow(BatchWorker(spec, length), result)
+
+
+def _counting(rows: DataFrame, spec: Spec) -> DataFrame:
+    """Leave out rows of types that no query asks about, before they are shuffled; rows that are no events stay."""
+    if spec.counting is None:
+        return rows
+    asked = quoted(spec.type).isin(*spec.counting)
+    return rows.where(asked | quoted(spec.type).isNull() | quoted(spec.time).isNull())
 
 
 def _whole(number: Column, length: int) -> Column:
