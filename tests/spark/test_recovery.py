@@ -1,0 +1,126 @@
+"""Drivers and workers die at any time; what the sink holds in the end is what an undisturbed run gives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.spark import detect
+from tests.spark.frames import events, frame_of, in_one_process, on_spark
+from tests.spark.test_detect import KEYED, ended, files
+
+ROOT = Path(__file__).parents[2]
+FILES = 60
+LIMIT_SECONDS = 900
+
+
+def committed(folder: Path) -> int:
+    """Return how many batches Spark has recorded as done."""
+    return len([path for path in folder.glob("checkpoint/commits/*") if path.name.isdigit()])
+
+
+def start(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+    """Start a driver in a group of processes of its own."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.recovery_driver", str(folder)],
+            cwd=ROOT, stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+
+
+def kill_after(driver: subprocess.Popen[bytes], folder: Path, batches: int, seconds: float) -> bool:
+    """Kill a driver, with its JVM, some time after it has done some more batches; return whether it was still there."""
+    wanted = committed(folder) + batches
+    while committed(folder) < wanted:
+        if driver.poll() is not None:
+            return False
+        time.sleep(0.02)
+    time.sleep(seconds)
+    is_there = driver.poll() is None
+    os.killpg(driver.pid, signal.SIGKILL)
+    driver.wait()
+    return is_there
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_driver_that_is_killed_again_and_again_loses_and_doubles_nothing(
+    spark: SparkSession, tmp_path: Path, kills: int
+) -> None:
+    random, table = Random(kills), events(1500)
+    files(ended(table), tmp_path / "in", FILES)
+    frame_of(spark, table.slice(0, 1), tmp_path / "schema")
+    log = tmp_path / "driver.log"
+    done = 0
+    while done < kills:
+        driver = start(tmp_path, log)
+        assert kill_after(driver, tmp_path, random.randint(0, 2), random.random()), log.read_text()[-3000:]
+        done += 1
+    last = start(tmp_path, log)
+    assert last.wait(LIMIT_SECONDS) == 0, log.read_text()[-3000:]
+    assert committed(tmp_path) >= FILES
+    assert on_spark(spark.read.parquet(str(tmp_path / "out")), KEYED) == in_one_process(KEYED, table)
+
+
+def python_workers(parent: int) -> Iterator[int]:
+    """Yield the ids of Spark's Python workers below a process."""
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                words = (path / "cmdline").read_bytes().split(b"\0")
+                above = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, ValueError):
+                continue
+            if b"pyspark.daemon" in words and _is_below(above, parent):
+                yield int(path.name)
+
+
+def _is_below(process: int, ancestor: int) -> bool:
+    while process > 1:
+        if process == ancestor:
+            return True
+        try:
+            process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return False
+    return False
+
+
+def daemons_and_workers(parent: int) -> tuple[list[int], list[int]]:
+    """Return the daemon that makes workers, and the workers, which are its children."""
+    every = list(python_workers(parent))
+    workers = [
+        pid for pid in every if int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) in every
+    ]
+    return [pid for pid in every if pid not in workers], workers
+
+
+def test_a_worker_that_is_killed_in_a_batch_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    table = events(1200)
+    source = tmp_path / "in"
+    files(ended(table), source, 12)
+    schema = frame_of(spark, table, tmp_path / "all").schema
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(source))
+    found = stream.transform(detect(KEYED, by="card", seq="id"))
+    writer = found.writeStream.format("parquet").option("path", str(tmp_path / "out"))
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    query = writer.start()
+    killed = 0
+    while query.isActive:
+        if committed(tmp_path) > 2 * killed and killed < 3:
+            _, workers = daemons_and_workers(os.getpid())
+            for pid in workers[:1]:
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+        time.sleep(0.05)
+    query.awaitTermination()
+    assert killed == 3
+    assert on_spark(spark.read.parquet(str(tmp_path / "out")), KEYED) == in_one_process(KEYED, table)
