@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.kernel.compiling import compiled, part
-from penstock.kernel.counters import can_go_on, load_counters, try_ops
+from penstock.kernel.counters import can_go_on, is_open, load_counters, try_ops
 from penstock.kernel.memory import Memory
 from penstock.kernel.negation import is_decided, is_in_reach, last_before, latest_forbidding
 from penstock.kernel.values import holds
 from penstock.plan.layout import (
+    ALL,
     BY_RUNS,
     CAND_HIGH,
     CAND_LOW,
@@ -19,12 +20,15 @@ from penstock.plan.layout import (
     CHAIN_PASSED,
     CHAIN_ROUND,
     CHAIN_VARIABLE,
+    COND_REF,
+    COND_REF_END,
     CONSUME,
     ENDS_AT_GAP,
     ENDS_BY_TIME,
     EVENT_HIGH,
     EVENT_LOW,
     EVENT_PART,
+    LAST,
     NEVER,
     NODE_EVENT,
     NODE_PARENT,
@@ -32,6 +36,8 @@ from penstock.plan.layout import (
     NODE_ROUND,
     NODE_VARIABLE,
     PER_WINDOW,
+    REF_INDEX,
+    REF_VARIABLE,
     RUN_BIRTH,
     RUN_FIRST,
     RUN_HIGH,
@@ -132,6 +138,16 @@ def end_low(t: Tables, m: Memory, n: int, way: int, low: int, window: int) -> in
 
 
 @part
+def is_closed(t: Tables, m: Memory, condition: int, state: int) -> bool:
+    """Return whether the lists that a condition names the last or all elements of get no more of them."""
+    for k in range(t.conditions[condition, COND_REF], t.conditions[condition, COND_REF_END]):
+        index, variable = t.references[t.rows[k, 0], REF_INDEX], t.references[t.rows[k, 0], REF_VARIABLE]
+        if index in (LAST, ALL) and is_open(t, m, state, variable):
+            return False
+    return True
+
+
+@part
 def takes(
     t: Tables, m: Memory,
     run: int, step: int, event: int, window: int,
@@ -149,6 +165,8 @@ def takes(
     target = t.steps[step, STEP_TARGET]
     lists = t.lists[target]
     for k in range(t.steps[step, STEP_DUE], t.steps[step, STEP_DUE_END]):
+        if t.rows[k, 2] and not is_closed(t, m, t.rows[k, 0], target):
+            continue
         only = n - 1 if t.rows[k, 1] else -1
         if not holds(t, m, n, t.rows[k, 0], lists, only, t.loops.shape[1]):
             return False

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from penstock.kernel.compiling import part
+from penstock.kernel.counters import is_open
 from penstock.kernel.memory import Memory
-from penstock.kernel.values import current, holds, in_round
+from penstock.kernel.values import holds, in_round
 from penstock.plan.layout import (
-    BEFORE,
     BY_COUNT,
     CHAIN_EVENT,
     CHAIN_PASSED,
@@ -14,7 +14,6 @@ from penstock.plan.layout import (
     CHAIN_VARIABLE,
     COND_REF,
     COND_REF_END,
-    CURRENT,
     EVENT_BEFORE,
     EVENT_HIGH,
     EVENT_LOW,
@@ -32,8 +31,6 @@ from penstock.plan.layout import (
     REF_INDEX,
     REF_NUMBER,
     REF_VARIABLE,
-    UPTO,
-    UPTO_BEFORE,
     WITHIN,
 )
 from penstock.plan.tables import Bools, Tables
@@ -78,10 +75,8 @@ def is_fixed(t: Tables, m: Memory, n: int, reference: int, instance: int, depth:
     for d in range(rounds):
         if m.chain[CHAIN_ROUND + d, instance] != m.counters[t.loops[variable, d]]:
             return True  # that round is over
-    if not t.open[rounds * len(t.states) + state, variable]:
+    if not is_open(t, m, rounds * len(t.states) + state, variable):
         return True
-    if index in (CURRENT, BEFORE, UPTO_BEFORE, UPTO) and current(t, m, n, variable, instance) >= 0:
-        return True  # it is bound, once and for all in that round
     if index in (FIRST, NUMBER):
         wanted = t.references[reference, REF_NUMBER] if index == NUMBER else 1
         for k in range(n):

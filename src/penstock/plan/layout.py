@@ -5,7 +5,7 @@ of arrays that a function is given. Names that end in `_END` close the half-open
 """
 
 # columns of Tables.variables
-VAR_DEPTH, VAR_CONSUMING, VAR_OWN, VAR_OWN_END, VAR_WIDTH = range(5)
+VAR_DEPTH, VAR_CONSUMING, VAR_OWN, VAR_OWN_END, VAR_BAG, VAR_BIT, VAR_WIDTH = range(7)
 # columns of Tables.steps
 STEP_TARGET, STEP_VARIABLE, STEP_PASSES, STEP_OP, STEP_OP_END, STEP_DUE, STEP_DUE_END = range(7)
 STEP_ASK, STEP_ASK_END, STEP_WIDTH = range(7, 10)
@@ -21,6 +21,8 @@ COND_CODE, COND_CODE_END, COND_REF, COND_REF_END, COND_DEPTH, COND_SAME, COND_WI
 REF_VARIABLE, REF_INDEX, REF_NUMBER, REF_COLUMN, REF_AGGREGATE, REF_DEPTH, REF_WIDTH = range(7)
 # columns of Tables.negations
 NEG_VARIABLE, NEG_DEPTH, NEG_DUE, NEG_DUE_END, NEG_BEFORE, NEG_BEFORE_END, NEG_WIDTH = range(7)
+# in Tables.open: no more events; some; some, if the bag at hand does not have the variable yet
+CLOSED, OPEN, OPEN_BY_BAG = range(3)
 # places in Tables.options
 BY_COUNT, BY_RUNS, STRICT, CONSUME, WINDOWS, PER_WINDOW, WITHIN, OPTIONS = range(8)
 
