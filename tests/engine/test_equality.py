@@ -64,6 +64,21 @@ def test_negated_events_are_found_after_others_were_dropped(monkeypatch: pytest.
     assert not difference(case, matches + engine.flush())
 
 
+def test_a_negated_event_that_was_dropped_is_not_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quiet partitions keep their events, so there are gaps: those of key 3 stand where the one of key 2 was."""
+    monkeypatch.setattr("penstock.engine.detector._RECLAIM_FROM", 1)
+    query = "SEQ(A a, NOT N n, B b) WHERE n.v > b.v WITHIN 3 EVENTS PARTITION BY id"
+    kinds = [("A", 1), ("N", 2), *[("C", 3)] * 40, *[("N", 3)] * 3, *[("C", 2)] * 20, ("A", 2), ("B", 2)]
+    events = " ".join(f"{kind}{n}(id={key},v={int(kind == 'N')})" for n, (kind, key) in enumerate(kinds))
+    case = case_of(query, events)
+    engine, matches = engine_of(case.query), Matches()
+    for piece in pieces(case.events, [len(kinds) - 2]):
+        matches += engine.process(as_lists(piece))
+        engine._detectors[0].store.kept = 0
+    assert len(matches) == 1
+    assert not difference(case, matches + engine.flush())
+
+
 def test_both_plans_find_the_same() -> None:
     """The automaton and the tree, each against the reference, on queries that have a tree."""
     compared = 0

@@ -11,11 +11,12 @@ from penstock.engine.found import Found, of_memory
 from penstock.engine.matcher import MAX_FOUND, TooManyRunsError
 from penstock.engine.store import Store
 from penstock.kernel.machine import finish, process, sweep_over
-from penstock.kernel.memory import Memory, new_memory, with_larger_segments, with_room
+from penstock.kernel.memory import Memory, new_memory, with_larger_segments, with_partitions, with_room
 from penstock.kernel.reclaiming import mark_ancestors
 from penstock.plan import layout
 from penstock.plan.layout import (
     BY_COUNT,
+    EVENT_PART,
     NODE_EVENT,
     NODE_PARENT,
     RUN_FIRST,
@@ -78,6 +79,8 @@ class GeneralMatcher:
             events=store.events, fits=store.fits, columns=store.columns, ranks=store.ranks()
         )
         self.memory.sizes[SIZE_EVENTS] = store.size
+        partitions = int(store.events[EVENT_PART, : store.size].max(initial=0)) + 1
+        self.memory = with_partitions(self.memory, partitions)
 
     def _make_room(self, status: int, at: int) -> None:
         is_new, self._stopped = self._stopped != (status, at), (status, at)
@@ -162,18 +165,8 @@ class GeneralMatcher:
     # --- memory -----------------------------------------------------------------------------------------------
 
     def _sweep(self, now: int) -> None:
-        if now < 0:
-            return
-        m, options = self.memory, self.plan.tables.options
-        if options[BY_COUNT] and self.plan.query.partition and not options[layout.BY_RUNS]:
-            # The kernel's sweep asks one event only, which tells nothing of other partitions.
-            events, live = self.store.events[:, : now + 1], self._live()
-            part, pos, first = events[layout.EVENT_PART], events[layout.EVENT_POS], m.runs[RUN_FIRST, live]
-            newest = np.zeros(int(part.max()) + 1, np.int64)
-            np.maximum.at(newest, part, pos)
-            is_over = newest[part[first]] - pos[first] > options[WITHIN]
-            m.runs[RUN_NODE, live[is_over]] = layout.GONE
-        sweep_over(self.plan.tables, m, now)
+        if now >= 0:
+            sweep_over(self.plan.tables, self.memory, now)
 
     def _reclaim_nodes(self, now: int) -> None:
         """Drop the elements that neither a run nor a match that waits goes back to."""
@@ -199,21 +192,14 @@ class GeneralMatcher:
         """Return which events are bound in runs, or may still be looked at by a negation."""
         size, m, options = self.store.size, self.memory, self.plan.tables.options
         self._reclaim_nodes(size - 1)
-        needed = np.zeros(size, np.bool_)
-        needed[m.nodes[NODE_EVENT, : self._nodes_kept]] = True
         events = self.store.events[:, :size]
-        row = layout.EVENT_POS if options[BY_COUNT] else layout.EVENT_TS
-        newest = np.full(int(events[layout.EVENT_PART].max()) + 1, np.iinfo(np.int64).min)
-        if options[BY_COUNT]:
-            np.maximum.at(newest, events[layout.EVENT_PART], events[row])
-        else:
-            newest[:] = events[row, -1]
-        needed |= events[row] >= newest[events[layout.EVENT_PART]] - options[WITHIN]
-        if size:
-            latest = np.zeros(len(newest), np.int64)
-            latest[events[layout.EVENT_PART]] = np.arange(size)
-            parts = events[layout.EVENT_PART, m.runs[RUN_FIRST, self._live()]]
-            needed[latest[parts]] = True  # the end of the stream asks for the newest event of a run's partition
+        newest = m.newest[events[EVENT_PART]]  # of the partition of each event
+        row, now = (layout.EVENT_POS, newest) if options[BY_COUNT] else (layout.EVENT_TS, size - 1)
+        needed: Bools = events[row] >= events[row, now] - options[WITHIN]
+        if options[layout.WINDOWS]:
+            needed &= events[layout.EVENT_HIGH] >= events[layout.EVENT_LOW, newest]
+        bound = m.nodes[NODE_EVENT, : self._nodes_kept]
+        needed[bound] = needed[newest[bound]] = True  # the newest event of a run's partition tells whether it is over
         return needed
 
     def move_events(self, places: Ints) -> None:
@@ -222,6 +208,7 @@ class GeneralMatcher:
         m.nodes[NODE_EVENT, : self._nodes_kept] = places[m.nodes[NODE_EVENT, : self._nodes_kept]]
         m.runs[RUN_FIRST, live] = places[m.runs[RUN_FIRST, live]]
         m.waiting[WAIT_FIRST, :waiting] = places[m.waiting[WAIT_FIRST, :waiting]]
+        m.newest[:] = np.where(m.newest >= 0, places[m.newest], -1)
         m.sizes[SIZE_EVENTS] = self.store.size
 
     def live_values(self) -> Iterator[Floats]:
@@ -265,6 +252,7 @@ class GeneralMatcher:
         self.memory = with_room(self.memory, ("chain",), longest)
         self._nodes_kept = state["nodes"].shape[1]
         self._load()
+        self.memory.newest[self.store.events[EVENT_PART, : self.store.size]] = np.arange(self.store.size)
 
 
 def _numbered(found: Found, store: Store) -> Found:

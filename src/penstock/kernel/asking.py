@@ -11,6 +11,7 @@ from penstock.kernel.negation import is_decided, is_in_reach, last_before, lates
 from penstock.kernel.values import holds
 from penstock.plan.layout import (
     ALL,
+    BY_COUNT,
     BY_RUNS,
     CAND_HIGH,
     CAND_LOW,
@@ -257,14 +258,19 @@ def mark(t: Tables, variable: int, taken: Bools, consumed: Bools, slot: int) -> 
 
 @compiled
 def by_birth(t: Tables, m: Memory, event: int) -> tuple[Ints, Ints]:
-    """Return the runs in the partition of an event, the oldest first, and their states."""
+    """Return the runs that an event tells something, the oldest first, and their states.
+
+    They are those of its partition, and those of others whose time is over: there may come no more events to say so.
+    """
     runs = np.empty(m.segments[SEGMENT_SIZE].sum(), np.int64)
     states = np.empty(len(runs), np.int64)
     count = 0
     for s in range(len(t.states)):
         start = m.segments[SEGMENT_START, s]
         for run in range(start, start + m.segments[SEGMENT_SIZE, s]):
-            if m.events[EVENT_PART, m.runs[RUN_FIRST, run]] == m.events[EVENT_PART, event]:
+            first = m.runs[RUN_FIRST, run]
+            is_mine = m.events[EVENT_PART, first] == m.events[EVENT_PART, event]
+            if is_mine or not (t.options[BY_COUNT] or is_in_reach(t, m, first, event)):
                 runs[count], states[count] = run, s
                 count += 1
     births = np.empty(count, np.int64)

@@ -28,6 +28,7 @@ from penstock.plan.layout import (
     CHAIN_VARIABLE,
     DONE,
     ENDS_AT_GAP,
+    EVENT_LOW,
     EVENT_PART,
     EVENT_POS,
     EVENT_TS,
@@ -62,7 +63,6 @@ from penstock.plan.layout import (
     SEGMENT_START,
     SIZE_BIRTHS,
     SIZE_CREATED,
-    SIZE_EVENTS,
     SIZE_FOUND,
     SIZE_MATCHES,
     SIZE_NODES,
@@ -80,6 +80,7 @@ from penstock.plan.layout import (
     WAIT_WAY,
     WAY_TRAILING,
     WAY_TRAILING_END,
+    WINDOWS,
     WITHIN,
 )
 from penstock.plan.tables import Ints, Tables
@@ -152,7 +153,8 @@ def end(
 ) -> None:
     """End a run whose chain and counters are at hand: note a match for each way in which it may end.
 
-    `at` is the event that makes the match known, -1 if the end of its span does; `now` is the newest event seen.
+    `at` is the event that makes the match known, -1 if the end of its span does; `now` is the newest event of its
+    partition.
     """
     window = low if t.options[PER_WINDOW] else -1
     first = m.chain[CHAIN_EVENT, 0]
@@ -196,7 +198,8 @@ def make_true(
         if step < 0:
             at, shift = (event, -0.5) if step == ENDS_AT_GAP else (-1, 0.0)
             low, high = m.runs[RUN_LOW, run], m.runs[RUN_HIGH, run]
-            end(t, m, state_of(m, run), m.runs[RUN_NODE, run], n, low, high, at, shift, event)
+            now = m.newest[m.events[EVENT_PART, m.runs[RUN_FIRST, run]]]
+            end(t, m, state_of(m, run), m.runs[RUN_NODE, run], n, low, high, at, shift, now)
             m.runs[RUN_NODE, run] = GONE
             continue
         try_ops(t, m, t.steps[step, STEP_OP], t.steps[step, STEP_OP_END])
@@ -235,21 +238,26 @@ def sweep_over(t: Tables, m: Memory, now: int) -> None:
 
 
 @part
+def is_over(t: Tables, m: Memory, run: int, now: int) -> bool:
+    """Return whether a run is gone or, if it is one of EACH, can take no more; `now` is the newest event, or -1."""
+    if m.runs[RUN_NODE, run] == GONE:
+        return True
+    if now < 0 or t.options[BY_RUNS]:
+        return False
+    first = m.runs[RUN_FIRST, run]
+    newest = m.newest[m.events[EVENT_PART, first]]
+    if t.options[WINDOWS] and m.runs[RUN_HIGH, run] < m.events[EVENT_LOW, newest]:
+        return True
+    return not is_in_reach(t, m, first, newest if t.options[BY_COUNT] else now)
+
+
+@part
 def sweep(t: Tables, m: Memory, now: int) -> None:
-    """Drop the runs that are gone, and those of EACH that can take no more; `now` is the newest event, or -1."""
+    """Drop the runs that are over."""
     for s in range(len(t.states)):
         kept = m.segments[SEGMENT_START, s]
         for run in range(m.segments[SEGMENT_START, s], m.segments[SEGMENT_START, s] + m.segments[SEGMENT_SIZE, s]):
-            is_over = m.runs[RUN_NODE, run] == GONE
-            if not is_over and now >= 0 and not t.options[BY_RUNS]:
-                first = m.runs[RUN_FIRST, run]
-                if t.options[BY_COUNT]:
-                    is_over = m.events[EVENT_PART, first] == m.events[EVENT_PART, now] and not is_in_reach(
-                        t, m, first, now
-                    )
-                else:
-                    is_over = not is_in_reach(t, m, first, now)
-            if not is_over:
+            if not is_over(t, m, run, now):
                 if kept != run:
                     move_run(m, run, kept)
                 kept += 1
@@ -297,21 +305,13 @@ def process(
         status = room_for(t, m, count, need)
         if status != DONE:
             return status, event
+        m.newest[m.events[EVENT_PART, event]] = event
         if m.sizes[SIZE_WAITING] > 0:
             serve_waiting(t, m, event)
         make_true(t, m, event, count)
         if t.options[BY_RUNS] and count > 0:
             sweep(t, m, -1)
     return DONE, stop
-
-
-@part
-def newest_of_partition(m: Memory, event: int) -> int:
-    """Return the newest event in the partition of an event."""
-    newest = m.sizes[SIZE_EVENTS] - 1
-    while m.events[EVENT_PART, newest] != m.events[EVENT_PART, event]:
-        newest -= 1
-    return newest
 
 
 @compiled
@@ -324,7 +324,7 @@ def finish(t: Tables, m: Memory) -> None:
                 n = m.runs[RUN_LENGTH, run]
                 load_counters(t, m, run)
                 unroll(t, m, m.runs[RUN_NODE, run], n)
-                now = newest_of_partition(m, m.runs[RUN_FIRST, run])
+                now = m.newest[m.events[EVENT_PART, m.runs[RUN_FIRST, run]]]
                 low, high = m.runs[RUN_LOW, run], m.runs[RUN_HIGH, run]
                 end(t, m, s, m.runs[RUN_NODE, run], n, low, high, -1, 0.0, now)
     serve_waiting(t, m, -1)

@@ -29,6 +29,7 @@ class Memory(NamedTuple):
     events: Ints  # (6 + N, ·) time never falls; positions count up within a partition
     fits: Bools  # (V, ·) the event is of a type that the variable takes
     columns: Floats  # (F, ·) missing is NaN
+    newest: Ints  # (partitions,) the newest event of each that was processed; -1 if it is gone, as are its runs then
     # Runs, one segment of places per state, in no order.
     segments: Ints  # (3, S) START + ROOM of a state is at most START of the next
     runs: Ints  # (6 + K, ·)
@@ -61,6 +62,7 @@ def new_memory(tables: Tables, columns: int, constants: Floats, room: int = 256)
         np.zeros((layout.EVENT_BEFORE + negations, room), np.int64),
         np.zeros((variables, room), np.bool_),
         np.zeros((columns, room), np.float64),
+        np.full(1, -1, np.int64),
         segments,
         np.zeros((RUN_COUNTER + counters, states * room), np.int64),
         np.zeros((layout.NODE_ROUND + depth, room), np.int64),
@@ -89,6 +91,15 @@ def with_room(memory: Memory, names: tuple[str, ...], room: int) -> Memory:
     """Return the memory with at least `room` columns in the named tables."""
     changed: dict[str, Any] = {n: wider(getattr(memory, n), room) for n in names if getattr(memory, n).shape[1] < room}
     return memory._replace(**changed)
+
+
+def with_partitions(memory: Memory, partitions: int) -> Memory:
+    """Return the memory with room for what is known of so many partitions."""
+    if partitions <= len(memory.newest):
+        return memory
+    newest = np.full(2 * partitions, -1, np.int64)
+    newest[: len(memory.newest)] = memory.newest
+    return memory._replace(newest=newest)
 
 
 def with_larger_segments(memory: Memory) -> Memory:
