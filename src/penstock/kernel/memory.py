@@ -34,13 +34,17 @@ class Memory(NamedTuple):
     segments: Ints  # (3, S) START + ROOM of a state is at most START of the next
     runs: Ints  # (6 + K, ·)
     # Elements of runs: a run is a chain from its newest element to its first; runs share their beginnings.
-    nodes: Ints  # (4 + D, ·) a node's parent is before it
+    nodes: Ints  # (5 + D, ·) a node's parent is before it
     # Matches that a negation at their end keeps waiting, and matches that are found.
     waiting: Ints  # (6, ·)
     found: Ints  # (4, ·)
     known: Floats  # (2, ·) when a match became known
+    # Hooks, read where the options say so. `hooks` begins with the event at HOOKS_FROM.
+    skips: Bools  # (S, ·) runs in this state do not see the event; state 0: it opens none
+    hooks: Ints  # (2, n) from which of its windows the event is shed, by bits; where it is counted, -1: nowhere
+    observed: Ints  # (cells, S, 2)
     # While thinking: a chain unrolled, oldest element first; what the event may do.
-    chain: Ints  # (3 + D, ·)
+    chain: Ints  # (4 + D, ·)
     counters: Ints  # (K,) of the run at hand
     takes: Bools  # (V,) the event fits the variable, and what names the variable alone holds
     candidates: Ints  # (4, ·)
@@ -69,6 +73,9 @@ def new_memory(tables: Tables, columns: int, constants: Floats, room: int = 256)
         np.zeros((layout.WAIT_WIDTH, room), np.int64),
         np.zeros((layout.FOUND_WIDTH, room), np.int64),
         np.zeros((layout.KNOWN_WIDTH, room), np.float64),
+        np.zeros((states, 0), np.bool_),
+        np.zeros((layout.HOOK_WIDTH, 0), np.int64),
+        np.zeros((0, states, layout.OBSERVED_WIDTH), np.int64),
         np.zeros((layout.CHAIN_ROUND + depth, room), np.int64),
         np.zeros(counters, np.int64),
         np.zeros(variables, np.bool_),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.kernel.compiling import part
 from penstock.kernel.counters import is_open
+from penstock.kernel.hooking import was_hidden
 from penstock.kernel.memory import Memory
 from penstock.kernel.values import holds, in_round
 from penstock.plan.layout import (
@@ -123,6 +124,7 @@ def latest_forbidding(
     candidate = m.events[EVENT_BEFORE + negation, event]
     while candidate >= 0 and m.events[EVENT_POS, candidate] >= low_pos and m.events[EVENT_TS, candidate] >= low_ts:
         is_seen = m.fits[t.negations[negation, NEG_VARIABLE], candidate]  # not if it is shed
+        is_seen = is_seen and not was_hidden(t, m, n, candidate)
         if is_seen and (window < 0 or m.events[EVENT_LOW, candidate] <= window <= m.events[EVENT_HIGH, candidate]):
             m.chain[CHAIN_EVENT, n], m.chain[CHAIN_VARIABLE, n], m.chain[CHAIN_PASSED, n] = (
                 candidate,
@@ -142,7 +144,7 @@ def spoiled(t: Tables, m: Memory, n: int, way: int, negation: int, event: int, h
     """Return the last window up to `high` that an event after a chain does not spoil, by a negation at its end."""
     if not m.fits[t.negations[negation, NEG_VARIABLE], event] or m.events[EVENT_LOW, event] > high:
         return high
-    if not is_in_reach(t, m, m.chain[CHAIN_EVENT, 0], event):
+    if not is_in_reach(t, m, m.chain[CHAIN_EVENT, 0], event) or was_hidden(t, m, n, event):
         return high
     m.chain[CHAIN_EVENT, n], m.chain[CHAIN_VARIABLE, n] = event, t.negations[negation, NEG_VARIABLE]
     m.chain[CHAIN_PASSED, n] = 0
