@@ -139,7 +139,19 @@ def test_hooks_that_do_not_fit_are_refused() -> None:
         engine.process(batch(some_events(0, 2)), Hooks(events=np.zeros(3, np.bool_)))
     with pytest.raises(HookError, match=r"needs hooks\.counted"):
         engine.process(batch(some_events(0, 2)), Hooks(cells=np.zeros(2, np.int64)))
+    narrow: Any = np.zeros((1, 4, 2), np.int32)
+    with pytest.raises(HookError, match="must be an array of int64"):
+        engine.process(batch(some_events(0, 2)), Hooks(cells=np.zeros(2, np.int64), counted=narrow))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_who_asks_for_a_tree_has_no_runs(is_first: bool) -> None:
     tree = pk.Engine(pk.parse(EACH), plan="tree")
-    tree.process(batch(some_events(0, 2)))
+    if not is_first:
+        tree.process(batch(some_events(0, 2)))
+        with pytest.raises(HookError, match="plan='automaton'"):
+            tree.runs()
     with pytest.raises(HookError, match="plan='automaton'"):
         tree.process(batch(some_events(0, 2)), Hooks(windows=np.zeros(2, np.int64)))
+    with pytest.raises(HookError, match="plan='automaton'"):
+        tree.drop_runs(1, np.ones((4, 1)))

@@ -77,13 +77,7 @@ QUERIES = {
 PER_KEY = {"memory.newest", "store.newest"}
 
 
-# Bounded by WITHIN, though the windows are closed long before.
-LATE = pytest.mark.xfail(reason="the general kernel keeps the runs of windows that are closed")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[LATE] * (name == "general closed windows")) for name in QUERIES]
-)
+@pytest.mark.parametrize("name", QUERIES)
 def test_arrays_stay_as_large_as_they_were(name: str) -> None:
     """The same rate for five times as long takes no more room, but for an array that happens to double late."""
     engine = Engine(pk.parse(f"PATTERN {QUERIES[name]}"), plan="automaton")
@@ -101,9 +95,7 @@ def test_arrays_stay_as_large_as_they_were(name: str) -> None:
     assert sum(late.values()) < 20_000_000
 
 
-@pytest.mark.parametrize(
-    "negation", ["", pytest.param("NOT C n,", marks=pytest.mark.xfail(reason="only events of its partition end a run"))]
-)
+@pytest.mark.parametrize("negation", ["", "NOT C n,"])
 def test_runs_of_keys_that_are_gone_are_over(negation: str) -> None:
     where = "WHERE n.x > b.x" if negation else ""
     query = f"PATTERN SEQ(A a, {negation} B b) {where} WITHIN 5 s PARTITION BY k SELECT FIRST"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from penstock.kernel.machine import finish, process
-from penstock.kernel.memory import Memory, new_memory, with_larger_segments, with_room
+from penstock.kernel.memory import Memory, new_memory, with_larger_segments, with_partitions, with_room
 from penstock.pattern import ast
 from penstock.pattern.ast import Policy
 from penstock.plan import layout
@@ -103,6 +103,7 @@ class Driver:
         start = int(self.memory.sizes[layout.SIZE_EVENTS])
         for event in events:
             self.add(event)
+        self.memory = with_partitions(self.memory, len(self.streams))
         ranks = {text: rank for rank, text in enumerate(sorted(self.texts))}
         self.memory = self.memory._replace(ranks=np.array([ranks[text] for text in self.texts], np.int64))
         while True:

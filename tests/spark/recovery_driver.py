@@ -1,4 +1,4 @@
-"""A driver that is there to be killed: `python -m tests.spark.recovery_driver FOLDER`, where FOLDER/in has the events."""
+"""A driver that is there to be killed: `python -m tests.spark.recovery_driver FOLDER`, with events in FOLDER/in."""
 
 from __future__ import annotations
 

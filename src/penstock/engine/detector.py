@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ from penstock.engine.functions import Functions
 from penstock.engine.general import GeneralMatcher
 from penstock.engine.hooks import MAX_WINDOWS, HookError, Hooks
 from penstock.engine.intake import Intake
-from penstock.engine.matcher import Matcher
+from penstock.engine.matcher import Matcher, RunMatcher
 from penstock.engine.matches import Matches, Output
 from penstock.engine.plain import PlainMatcher
 from penstock.engine.store import Store
@@ -32,6 +32,8 @@ Mode: TypeAlias = Literal["auto", "automaton", "tree"]
 
 _CHOOSE_FROM = 1024  # events, before a plan is chosen
 _RECLAIM_FROM = 4096  # fewer events are not worth looking for those that can be dropped
+_ABOUT_RUNS = "hooks are about runs"
+_WORK = ("checks", "runs_created", "matches")  # counts that go on if the plan changes
 _SPELLED: dict[str, str | None] = {"text": "string", "mixed": None, "none": None}
 
 
@@ -47,14 +49,18 @@ class Detector:
         self.store = Store(plan, reader, functions)
         self.intake = Intake(plan, reader, functions)
         self._max_runs, self._mode = max_runs, mode
-        make = GeneralMatcher if plan.plain is None else PlainMatcher
-        self.matcher: Matcher = make(plan, self.store, max_runs)
+        self.matcher: Matcher = self._automaton()
+        self._work_before: dict[str, int] = {}  # what was done by plans that it has left, and not again by this one
         self.why_no_tree = "plan='automaton' was asked for" if mode == "automaton" else why_no_tree(plan)
         self._choose_at = _CHOOSE_FROM if mode == "auto" else 1  # choose a plan when so many events have come
         self.emission = Emission(plan, self.store)
         self._passes_all = self.emission.is_plain and not plan.query.returns
         self.output = Output(plan, self.store, self._keys, self.intake.window_names, self._kind, functions)
         functions.kinds = self._kind
+
+    def _automaton(self) -> RunMatcher:
+        make = GeneralMatcher if self.plan.plain is None else PlainMatcher
+        return make(self.plan, self.store, self._max_runs)
 
     def process(self, batch: Batch, hooks: Hooks | None = None) -> Matches:
         """Return the matches that a batch completes."""
@@ -79,19 +85,30 @@ class Detector:
         return matches
 
     def check(self, hooks: Hooks, size: int) -> None:
-        """Refuse hooks that a batch of this size, or the query, cannot have; from now on it keeps runs for them."""
+        """Refuse hooks that a batch of this size, or the query, cannot have; if they are about runs, keep runs."""
         hooks.check(size, len(self.plan.automaton.states))
         if not hooks.needs_runs:
             return
-        if self.plan.plain is None:
-            raise HookError(f"the query has no hooks about runs: {self.plan.why_not_plain}")
         if hooks.windows is not None and self.plan.numbered.negations:
             raise HookError("events of a query with a negation cannot be shed from some of their windows only")
-        if isinstance(self.matcher, TreeMatcher):
+        self.keep_runs()
+
+    def keep_runs(self) -> RunMatcher:
+        """Return a matcher that keeps runs, from now on: if there is a tree, change to the automaton.
+
+        Raises:
+            HookError: a tree was asked for.
+        """
+        if self.why_no_tree is None and self._mode == "tree":
             raise HookError(
-                "the query runs by a tree plan, which keeps no runs\n  fix: Engine(query, plan='automaton') keeps runs"
+                "plan='tree' was asked for, and a tree plan keeps no runs\n"
+                "  fix: Engine(query), or Engine(query, plan='automaton'), which keeps runs from the start"
             )
-        self.why_no_tree = "hooks are about runs"
+        if isinstance(self.matcher, TreeMatcher):
+            self._change_to(matcher := self._automaton(), matcher.run(0))
+        self.why_no_tree = self.why_no_tree or _ABOUT_RUNS
+        assert isinstance(self.matcher, PlainMatcher | GeneralMatcher)
+        return self.matcher
 
     def _shed(self, hooks: Hooks | None, start: int) -> None:
         """Hand the decisions about the events from place `start` on to the matcher."""
@@ -102,7 +119,7 @@ class Detector:
             most = int((events[layout.EVENT_HIGH] - events[layout.EVENT_LOW] + 1).max(initial=0))
             if most > MAX_WINDOWS:
                 raise HookError(f"an event is in {most} windows, and shedding tells {MAX_WINDOWS} apart")
-        if isinstance(self.matcher, PlainMatcher):
+        if isinstance(self.matcher, PlainMatcher | GeneralMatcher):
             self.matcher.set_hooks(hooks, start)
 
     def _choose(self, types: Ints, start: int) -> None:
@@ -114,8 +131,20 @@ class Detector:
             return
         size, self.store.size = self.store.size, start
         matcher = TreeMatcher(self.plan, self.store, self._max_runs, tree)
-        matcher.replay()
-        self.matcher, self.store.size = matcher, size
+        self._change_to(matcher, matcher.replay())
+        self.store.size = size
+
+    def _change_to(self, matcher: Matcher, again: Iterable[Any]) -> None:
+        """Take in again, by another plan, the events of the store, whose matches are out already."""
+        for _ in again:
+            pass
+        before, now = self.work, matcher.work
+        self.matcher, self._work_before = matcher, {name: before[name] - now[name] for name in _WORK}
+
+    @property
+    def work(self) -> dict[str, int]:
+        """What has been done so far, by whatever plan; and the number of open runs."""
+        return {name: count + self._work_before.get(name, 0) for name, count in self.matcher.work.items()}
 
     def advance(self, ts: int) -> Matches:
         """Return the matches that the passing of time completes: no event before `ts` will follow."""
@@ -131,7 +160,8 @@ class Detector:
 
     def runs(self) -> Matches:
         """Return the open runs, as if they were matches: those that the newest event could have continued."""
-        found, newest = self.matcher.runs(), self.store.newest
+        matcher = self.matcher if isinstance(self.matcher, PlainMatcher | GeneralMatcher) else self.keep_runs()
+        found, newest = matcher.runs(), self.store.newest
         clock, first = (newest[1], self.store.pos) if self.emission.rules.is_by_count else (newest[0], self.store.ts)
         low = np.maximum(found.low, newest[2][found.part]) if self.plan.query.window is not None else found.low
         is_open = (low <= found.high) & (clock[found.part] - first(found.first) <= self.emission.rules.within)
@@ -198,6 +228,8 @@ class Detector:
         return {
             "without_key": self.without_key,
             "choose_at": self._choose_at,
+            "keeps_runs": int(self.why_no_tree == _ABOUT_RUNS),
+            "work_before": dict(self._work_before),
             "kinds": dict(self._kinds),
             "matcher": self.matcher.state(),
             "store": self.store.state(),
@@ -213,7 +245,9 @@ class Detector:
         if "tree" in state["matcher"]:
             tree = read_tree(state["matcher"]["tree"])
             self.matcher = TreeMatcher(self.plan, self.store, self._max_runs, tree)
-        self._choose_at = int(state["choose_at"])
+        self._choose_at, self._work_before = int(state["choose_at"]), dict(state["work_before"])
+        if state["keeps_runs"]:
+            self.why_no_tree = _ABOUT_RUNS
         self.matcher.restore(state["matcher"])
         self.intake = Intake.from_state(self.plan, self.reader, state["intake"], self.functions)
         self.output.window_names = self.intake.window_names

@@ -11,11 +11,10 @@ import numpy as np
 from penstock.engine.batches import SEQ, TIME, TYPE, Reader
 from penstock.engine.detector import Detector, Mode
 from penstock.engine.functions import Functions, check_registered
-from penstock.engine.hooks import HookError, Hooks, size_of
+from penstock.engine.hooks import Hooks, size_of
 from penstock.engine.intake import attributes
 from penstock.engine.matcher import TooManyRunsError
 from penstock.engine.matches import Matches
-from penstock.engine.plain import PlainMatcher
 from penstock.engine.snapshots import SnapshotError, pack, unpack
 from penstock.errors import PenstockError
 from penstock.pattern import ast
@@ -105,6 +104,7 @@ class Engine:
 
         Raises:
             BatchError: the batch cannot be used; nothing has changed.
+            HookError: the hooks do not fit the batch, the query or its plan; nothing has changed.
             TooManyRunsError: a query has more than `max_runs` runs; the engine takes no more batches.
             FunctionError: a user function or a remote source failed; the engine takes no more batches.
         """
@@ -177,7 +177,11 @@ class Engine:
     # --- looking inside ---------------------------------------------------------------------------------------
 
     def runs(self) -> Matches:
-        """Return the open runs, in the form of matches: what is bound so far, by window."""
+        """Return the open runs, in the form of matches: what is bound so far, by window.
+
+        Raises:
+            HookError: plan="tree" was asked for. An engine that has chosen a tree by itself changes to the automaton.
+        """
         return sum((detector.runs() for detector in self._detectors), Matches())
 
     def kept(self) -> Ints:
@@ -201,20 +205,18 @@ class Engine:
             count: how many; all, if there are fewer.
             utility: (S, B) of a run by its state and by what it has left of WITHIN, in B equal parts, the least first.
             query: its place among the queries.
+
+        Raises:
+            HookError: plan="tree" was asked for. An engine that has chosen a tree by itself changes to the automaton.
         """
-        matcher = self._detectors[query].matcher
-        if not isinstance(matcher, PlainMatcher):
-            raise HookError(
-                "only the plain automaton drops runs\n  fix: Engine(query, plan='automaton'), without negation"
-            )
-        return matcher.drop_runs(count, utility)
+        return self._detectors[query].keep_runs().drop_runs(count, utility)
 
     @property
     def work(self) -> dict[str, int]:
         """What has been done: events, run checks, runs created, matches found; open runs; events without a key."""
         total = {"checks": 0, "runs_created": 0, "matches": 0, "runs": 0}
         for detector in self._detectors:
-            for name, count in detector.matcher.work.items():
+            for name, count in detector.work.items():
                 total[name] += count
         events = sum(detector.intake.count for detector in self._detectors)
         return {"events": events, **total, "without_key": sum(detector.without_key for detector in self._detectors)}

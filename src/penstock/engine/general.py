@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from penstock.engine.found import Found, of_memory
-from penstock.engine.matcher import MAX_FOUND, TooManyRunsError
+from penstock.engine.hooks import Hooks
+from penstock.engine.matcher import MAX_FOUND, TooManyRunsError, lowest
 from penstock.engine.store import Store
 from penstock.kernel.machine import finish, process, sweep_over
-from penstock.kernel.memory import Memory, new_memory, with_larger_segments, with_room
+from penstock.kernel.memory import Memory, new_memory, wider, with_larger_segments, with_partitions, with_room
 from penstock.kernel.passing import pass_time
 from penstock.kernel.reclaiming import mark_ancestors
 from penstock.plan import layout
 from penstock.plan.layout import (
     BY_COUNT,
+    EVENT_PART,
     NODE_EVENT,
     NODE_PARENT,
     RUN_FIRST,
@@ -50,6 +52,7 @@ class GeneralMatcher:
 
     def __init__(self, plan: Plan, store: Store, max_runs: int) -> None:
         self.plan, self.store, self.max_runs = plan, store, max_runs
+        self.tables = plan.tables._replace(options=plan.tables.options.copy())
         self.memory = new_memory(plan.tables, len(plan.terms.columns), store.constants())
         self._nodes_kept = 0
         self._stopped = layout.DONE, -1  # why and before which event the kernel last stopped
@@ -62,7 +65,7 @@ class GeneralMatcher:
         self._stopped = layout.DONE, -1
         at, stop = start, self.store.size
         while True:
-            status, at = process(self.plan.tables, self.memory, at, stop)
+            status, at = process(self.tables, self.memory, at, stop)
             count = int(self.memory.sizes[SIZE_FOUND])
             if status in (layout.DONE, layout.MORE_FOUND):
                 yield self._drain(), start, at
@@ -73,12 +76,63 @@ class GeneralMatcher:
             if status != layout.MORE_FOUND or not count or self.memory.found.shape[1] < MAX_FOUND:
                 self._make_room(status, at)
 
+    def set_hooks(self, hooks: Hooks | None, start: int) -> None:
+        """Say what is shed and counted of the events from place `start` on."""
+        options, memory, hooks = self.tables.options, self.memory, hooks or Hooks()
+        options[layout.SHEDS], options[layout.OBSERVES] = hooks.windows is not None, hooks.cells is not None
+        options[layout.HOOKS_FROM] = start
+        size = self.store.size - start if hooks.windows is not None or hooks.cells is not None else 0
+        table = np.zeros((layout.HOOK_WIDTH, size), np.int64)
+        if hooks.windows is not None:
+            table[layout.HOOK_SHED] = hooks.windows
+        if hooks.cells is not None:
+            table[layout.HOOK_CELL] = hooks.cells
+        observed = memory.observed[:0] if hooks.counted is None else hooks.counted
+        self.memory = memory._replace(hooks=table, observed=observed)
+        if hooks.states is not None or options[layout.SKIPS]:
+            self._hide(hooks.states, start)
+
+    def _hide(self, states: Bools | None, start: int) -> None:
+        """Remember from which runs events are hidden: a negation may look back at them later."""
+        room, skips = self.store.events.shape[1], self.memory.skips
+        if skips.shape[1] < room:
+            self.memory = self.memory._replace(skips=wider(skips, room))
+        self.memory.skips[:, start : self.store.size] = False if states is None else states
+        self.tables.options[layout.SKIPS] = 1
+
+    def drop_runs(self, count: int, utility: Floats) -> Ints:
+        """Drop the `count` runs of least utility, or all if there are fewer; return how many of each state.
+
+        Args:
+            count: how many.
+            utility: (S, B) of a run by its state and by what it has left of WITHIN, in B equal parts, the least first.
+        """
+        self._sweep(self.store.size - 1)
+        m, live = self.memory, self._live()
+        states = np.repeat(np.arange(len(self.tables.states)), m.segments[SEGMENT_SIZE])
+        chosen = lowest(utility, states, self._left(live), count)
+        m.runs[RUN_NODE, live[chosen]] = layout.GONE
+        self._sweep(self.store.size - 1)
+        return np.bincount(states[chosen], minlength=len(self.tables.states))
+
+    def _left(self, live: Ints) -> Floats:
+        """Return the share of WITHIN that runs have left."""
+        events, options, first = self.store.events, self.tables.options, self.memory.runs[RUN_FIRST, live]
+        if options[BY_COUNT]:
+            row, now = layout.EVENT_POS, self.memory.newest[events[EVENT_PART, first]]
+        else:
+            row, now = layout.EVENT_TS, np.full(len(live), self.store.size - 1)
+        left: Floats = 1 - (events[row, now] - events[row, first]) / max(1, int(options[WITHIN]))
+        return left
+
     def _load(self) -> None:
         store = self.store
         self.memory = self.memory._replace(
             events=store.events, fits=store.fits, columns=store.columns, ranks=store.ranks()
         )
         self.memory.sizes[SIZE_EVENTS] = store.size
+        partitions = int(store.events[EVENT_PART, : store.size].max(initial=0)) + 1
+        self.memory = with_partitions(self.memory, partitions)
 
     def _make_room(self, status: int, at: int) -> None:
         is_new, self._stopped = self._stopped != (status, at), (status, at)
@@ -109,15 +163,15 @@ class GeneralMatcher:
     def flush(self) -> Iterator[tuple[Found, int, int]]:
         """End the stream; yield what only that completes."""
         self._make_room_for_all()
-        finish(self.plan.tables, self.memory)
+        finish(self.tables, self.memory)
         yield self._drain(), self.store.size, self.store.size
 
     def advance(self, ts: int) -> Iterator[tuple[Found, int, int]]:
         """Let time come to `ts`; yield what that completes."""
-        if self.plan.tables.options[BY_COUNT] or not self.store.size:
+        if self.tables.options[BY_COUNT] or not self.store.size:
             return
         self._make_room_for_all()
-        pass_time(self.plan.tables, self.memory, ts)
+        pass_time(self.tables, self.memory, ts)
         yield self._drain(), self.store.size, self.store.size
 
     def _make_room_for_all(self) -> None:
@@ -125,15 +179,16 @@ class GeneralMatcher:
         self._load()
         m = self.memory
         runs, waiting = int(m.segments[SEGMENT_SIZE].sum()), int(m.sizes[SIZE_WAITING])
-        ways = max(1, int((self.plan.tables.states[:, 3] - self.plan.tables.states[:, 2]).max(initial=1)))
-        room = (ways + 1) * runs + 2 * waiting + m.found.shape[1]
-        room += m.chain.shape[1] + int(m.runs[RUN_LENGTH].max(initial=0)) + 8
-        self.memory = with_room(m, ("found", "known", "waiting", "chain"), room)
+        ways = max(1, int((self.tables.states[:, 3] - self.tables.states[:, 2]).max(initial=1)))
+        room = (ways + 1) * runs + 2 * waiting + int(m.runs[RUN_LENGTH].max(initial=0)) + 8
+        small = tuple(name for name in ("found", "known", "waiting", "chain") if getattr(m, name).shape[1] < room)
+        if small:
+            self.memory = with_room(m, small, 2 * room)
 
     # --- matches ----------------------------------------------------------------------------------------------
 
     def _drain(self) -> Found:
-        found = of_memory(self.plan.tables, self.memory)
+        found = of_memory(self.tables, self.memory)
         self.memory.sizes[SIZE_FOUND] = 0
         return _numbered(found, self.store)
 
@@ -147,7 +202,7 @@ class GeneralMatcher:
         sizes = m.sizes.copy()
         sizes[SIZE_FOUND] = len(live)
         as_found = m._replace(found=found, known=np.zeros((layout.KNOWN_WIDTH, len(live))), sizes=sizes)
-        return _numbered(of_memory(self.plan.tables, as_found), self.store)
+        return _numbered(of_memory(self.tables, as_found), self.store)
 
     def windows(self) -> tuple[Ints, Ints]:
         """Return the partition and the first window of every run and of every match that waits."""
@@ -175,18 +230,8 @@ class GeneralMatcher:
     # --- memory -----------------------------------------------------------------------------------------------
 
     def _sweep(self, now: int) -> None:
-        if now < 0:
-            return
-        m, options = self.memory, self.plan.tables.options
-        if options[BY_COUNT] and self.plan.query.partition and not options[layout.BY_RUNS]:
-            # The kernel's sweep asks one event only, which tells nothing of other partitions.
-            events, live = self.store.events[:, : now + 1], self._live()
-            part, pos, first = events[layout.EVENT_PART], events[layout.EVENT_POS], m.runs[RUN_FIRST, live]
-            newest = np.zeros(int(part.max()) + 1, np.int64)
-            np.maximum.at(newest, part, pos)
-            is_over = newest[part[first]] - pos[first] > options[WITHIN]
-            m.runs[RUN_NODE, live[is_over]] = layout.GONE
-        sweep_over(self.plan.tables, m, now)
+        if now >= 0:
+            sweep_over(self.tables, self.memory, now)
 
     def _reclaim_nodes(self, now: int) -> None:
         """Drop the elements that neither a run nor a match that waits goes back to."""
@@ -210,23 +255,16 @@ class GeneralMatcher:
 
     def needed(self) -> Bools:
         """Return which events are bound in runs, or may still be looked at by a negation."""
-        size, m, options = self.store.size, self.memory, self.plan.tables.options
+        size, m, options = self.store.size, self.memory, self.tables.options
         self._reclaim_nodes(size - 1)
-        needed = np.zeros(size, np.bool_)
-        needed[m.nodes[NODE_EVENT, : self._nodes_kept]] = True
         events = self.store.events[:, :size]
-        row = layout.EVENT_POS if options[BY_COUNT] else layout.EVENT_TS
-        newest = np.full(int(events[layout.EVENT_PART].max()) + 1, np.iinfo(np.int64).min)
-        if options[BY_COUNT]:
-            np.maximum.at(newest, events[layout.EVENT_PART], events[row])
-        else:
-            newest[:] = events[row, -1]
-        needed |= events[row] >= newest[events[layout.EVENT_PART]] - options[WITHIN]
-        if size:
-            latest = np.zeros(len(newest), np.int64)
-            latest[events[layout.EVENT_PART]] = np.arange(size)
-            parts = events[layout.EVENT_PART, m.runs[RUN_FIRST, self._live()]]
-            needed[latest[parts]] = True  # the end of the stream asks for the newest event of a run's partition
+        newest = m.newest[events[EVENT_PART]]  # of the partition of each event
+        row, now = (layout.EVENT_POS, newest) if options[BY_COUNT] else (layout.EVENT_TS, size - 1)
+        needed: Bools = events[row] >= events[row, now] - options[WITHIN]
+        if options[layout.WINDOWS]:
+            needed &= events[layout.EVENT_HIGH] >= events[layout.EVENT_LOW, newest]
+        bound = m.nodes[NODE_EVENT, : self._nodes_kept]
+        needed[bound] = needed[newest[bound]] = True  # the newest event of a run's partition tells whether it is over
         return needed
 
     def move_events(self, places: Ints) -> None:
@@ -235,6 +273,11 @@ class GeneralMatcher:
         m.nodes[NODE_EVENT, : self._nodes_kept] = places[m.nodes[NODE_EVENT, : self._nodes_kept]]
         m.runs[RUN_FIRST, live] = places[m.runs[RUN_FIRST, live]]
         m.waiting[WAIT_FIRST, :waiting] = places[m.waiting[WAIT_FIRST, :waiting]]
+        m.newest[:] = np.where(m.newest >= 0, places[m.newest], -1)
+        if self.tables.options[layout.SKIPS]:
+            kept = m.skips[:, : len(places)][:, places >= 0]
+            m.skips[:, : kept.shape[1]] = kept
+            self.tables.options[layout.SKIPS] = kept.any()
         m.sizes[SIZE_EVENTS] = self.store.size
 
     def live_values(self) -> Iterator[Floats]:
@@ -257,6 +300,7 @@ class GeneralMatcher:
             "nodes": m.nodes[:, : self._nodes_kept],
             "runs": m.runs[:, self._live()],
             "waiting": m.waiting[:, : int(m.sizes[SIZE_WAITING])],
+            "skips": m.skips[:, : self.store.size if self.tables.options[layout.SKIPS] else 0],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -278,6 +322,9 @@ class GeneralMatcher:
         self.memory = with_room(self.memory, ("chain",), longest)
         self._nodes_kept = state["nodes"].shape[1]
         self._load()
+        if state["skips"].shape[1]:
+            self._hide(state["skips"], 0)
+        self.memory.newest[self.store.events[EVENT_PART, : self.store.size]] = np.arange(self.store.size)
 
 
 def _numbered(found: Found, store: Store) -> Found:

@@ -30,7 +30,8 @@ class Hooks:
     Attributes:
         events: (n,) shed the event: no run takes it, and no negation sees it.
         windows: (n,) shed it from its first window (bit 0), from its second (bit 1), and so on.
-        states: (S, n) hide it from the runs in a state; in state 0 it opens no run. `Engine.states` names the states.
+        states: (S, n) hide it from the runs in a state: they do not take it, nor does it forbid them; in state 0 it
+            opens no run. `Engine.states` names the states.
         cells: (n,) where what happens to the event is counted (see `counted`): a number that the caller makes of its
             type, position and what else it wants to tell apart; -1: nowhere.
         counted: (cells, S, 2) to which the runs that were asked, and those that took the event, are added, per cell and
@@ -67,6 +68,8 @@ class Hooks:
                 raise HookError(f"hooks.{name} has the shape {np.shape(array)}, and the batch needs {shape}")
         if self.cells is not None and (self.counted is None or self.counted.shape[1:] != (states, 2)):
             raise HookError(f"hooks.cells needs hooks.counted of the shape (cells, {states}, 2)")
+        if self.counted is not None and (self.counted.dtype != np.int64 or not self.counted.flags.c_contiguous):
+            raise HookError("hooks.counted is added to in place: it must be an array of int64, row by row in memory")
         largest = -1 if self.cells is None else int(np.max(self.cells, initial=-1))
         if self.counted is not None and largest >= len(self.counted):
             raise HookError(f"a cell is {largest}, and hooks.counted has {len(self.counted)} cells")

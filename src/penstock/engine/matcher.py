@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from penstock.engine.found import Found
+from penstock.engine.hooks import Hooks
 from penstock.errors import PenstockError
 from penstock.plan.tables import Bools, Floats, Ints
 
@@ -59,9 +60,6 @@ class Matcher(Protocol):
     def advance(self, ts: int) -> Iterator[tuple[Found, int, int]]:
         """Let time come to `ts`: no earlier event will follow; yield what that completes."""
 
-    def runs(self) -> Found:
-        """Return the open runs, as if they were matches."""
-
     def windows(self) -> tuple[Ints, Ints]:
         """Return, for every run and every match that waits, its partition and its first window."""
 
@@ -86,3 +84,21 @@ class Matcher(Protocol):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; the store has been restored."""
+
+
+class RunMatcher(Matcher, Protocol):
+    """A kernel that keeps runs, which hooks may be about."""
+
+    def runs(self) -> Found:
+        """Return the open runs, as if they were matches."""
+
+    def set_hooks(self, hooks: Hooks | None, start: int) -> None:
+        """Say what is shed and counted of the events from place `start` on."""
+
+    def drop_runs(self, count: int, utility: Floats) -> Ints:
+        """Drop the `count` runs of least utility, or all if there are fewer; return how many of each state.
+
+        Args:
+            count: how many.
+            utility: (S, B) of a run by its state and by what it has left of WITHIN, in B equal parts, the least first.
+        """

@@ -66,7 +66,9 @@ class Store:
         self.numbers[start:stop] = np.arange(taken.first, taken.first + stop - start)
         self.events[:, start:stop], self.columns[:, start:stop] = taken.events, taken.columns
         before = self.events[EVENT_BEFORE:, start:stop]
-        before[:] = np.where(before >= self.numbers[0], self.places(before), -1)
+        places = np.clip(self.places(before), 0, max(0, stop - 1))
+        is_here = self.numbers[places] == before  # it may have been dropped from among others
+        before[:] = np.where(is_here, places, -1)
         self.has_text |= (taken.columns >= TEXT_LOW).any(axis=1)
         self.fits[:, start:stop] = taken.fits
         # What calls nothing first: then calls need not be made for, nor take, what it rules out.

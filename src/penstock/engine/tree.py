@@ -10,7 +10,6 @@ import numpy as np
 from penstock.engine.found import Found, Laid
 from penstock.engine.matcher import MAX_FOUND, TooManyRunsError
 from penstock.engine.store import Store
-from penstock.errors import PenstockError
 from penstock.kernel.reclaiming import lay_out_tuples
 from penstock.kernel.tree import process, reindex, sweep_all, with_more
 from penstock.kernel.tree_memory import TreeMemory, new_tree_memory, oldest, renumber
@@ -23,10 +22,6 @@ from penstock.plan.tree import Tree, choose, join, leaf, tree_tables
 
 _T = TypeVar("_T")
 _SAMPLE = 8192  # events, the newest ones, that statistics are estimated from
-
-
-class NoRunsError(PenstockError):
-    """A tree plan keeps events in buffers, and no runs."""
 
 
 class TreeMatcher:
@@ -48,10 +43,9 @@ class TreeMatcher:
         """Like `run`, for queries that let every match pass: it is laid out as users get it, once."""
         return self._run(start, self._drain_laid_out)
 
-    def replay(self) -> None:
-        """Take in the events of the store again, whose matches have been found already."""
-        for _ in self._run(0, lambda: self.memory.work.__setitem__(joins.WORK_FOUND, 0)):
-            pass
+    def replay(self) -> Iterator[Any]:
+        """Take in the events of the store again, whose matches have been found already: they are not laid out."""
+        return self._run(0, lambda: self.memory.work.__setitem__(joins.WORK_FOUND, 0))
 
     def _run(self, start: int, drain: Callable[[], _T]) -> Iterator[tuple[_T, int, int]]:
         store = self.store
@@ -136,13 +130,6 @@ class TreeMatcher:
         )  # fmt: skip
         m.work[joins.WORK_FOUND] = 0
         return found
-
-    def runs(self) -> Found:
-        """Refuse: there are none."""
-        raise NoRunsError(
-            "the query runs by a tree plan, which keeps events in buffers and no runs\n"
-            "  fix: Engine(query, plan='automaton') keeps runs"
-        )
 
     def windows(self) -> tuple[Ints, Ints]:
         """Return the partition and the first window of every tuple."""

@@ -16,7 +16,6 @@ from penstock.plan.layout import (
     HAS_BATCH,
     HAS_GROUPS,
     HAS_STAMP,
-    HAVE_TAKEN,
     HELD_SEEN,
     LEAVE,
     PICK_HIGH,
@@ -34,7 +33,6 @@ from penstock.plan.layout import (
     PLAIN_LOW,
     PLAIN_MASK,
     PLAIN_MOVES,
-    PLAIN_OBSERVES,
     PLAIN_SHEDS,
     PLAIN_SKIPS,
     PLAIN_STEP,
@@ -46,7 +44,6 @@ from penstock.plan.layout import (
     SLOT_LEFT,
     SLOT_TAKEN,
     TAKE,
-    WERE_ASKED,
 )
 from penstock.plan.plain import PlainTables
 
@@ -117,9 +114,6 @@ def ask_runs(t: PlainTables, m: PlainMemory, event: int) -> int:
                 count = filter_members(m, t.steps[step, PLAIN_MASK], t.steps[step, PLAIN_BIT], first, count)
             if is_choice:
                 count = drop_seen(m, first, count)
-            if t.options[PLAIN_OBSERVES] and m.cells[at] >= 0:
-                m.observed[m.cells[at], s, WERE_ASKED] += size
-                m.observed[m.cells[at], s, HAVE_TAKEN] += count - first
             if count > first:
                 add_windows(t, m, event, first, count)
                 add_group(m, TAKE, step, first, count)
@@ -155,9 +149,6 @@ def ask_openings(t: PlainTables, m: PlainMemory, event: int, count: int) -> int:
                 is_again |= t.steps[other, PLAIN_VARIABLE] == t.steps[step, PLAIN_VARIABLE]
             if is_again:
                 continue
-        if t.options[PLAIN_OBSERVES] and m.cells[at] >= 0:
-            m.observed[m.cells[at], 0, WERE_ASKED] += 1
-            m.observed[m.cells[at], 0, HAVE_TAKEN] += 1
         if not is_resolved(t):
             count = pick(m, count, -1, step, low, high)
             add_group(m, TAKE, step, count - 1, count)

@@ -8,9 +8,13 @@ from penstock.plan.layout import (
     COUNTER_INNER,
     COUNTER_INNER_END,
     ENTER_LOOP,
+    OPEN,
+    OPEN_BY_BAG,
     RUN_COUNTER,
     STATE_STEP,
     STATE_STEP_END,
+    VAR_BAG,
+    VAR_BIT,
 )
 from penstock.plan.tables import Tables
 
@@ -37,6 +41,14 @@ def try_ops(t: Tables, m: Memory, start: int, stop: int) -> bool:
                 return False
             m.counters[counter] |= bit
     return True
+
+
+@part
+def is_open(t: Tables, m: Memory, row: int, variable: int) -> bool:
+    """Return whether the run whose counters are at hand may still bind a variable, by a row of `Tables.open`."""
+    if t.open[row, variable] == OPEN_BY_BAG:
+        return not (m.counters[t.variables[variable, VAR_BAG]] >> t.variables[variable, VAR_BIT]) & 1
+    return bool(t.open[row, variable] == OPEN)
 
 
 @part

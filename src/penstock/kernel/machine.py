@@ -13,6 +13,7 @@ import numpy as np
 from penstock.kernel.asking import append, ask_each, ask_first, end_low, takes_alone, unroll
 from penstock.kernel.compiling import compiled, entry, part
 from penstock.kernel.counters import can_go_on, load_counters, try_ops
+from penstock.kernel.hooking import add_observed
 from penstock.kernel.memory import Memory
 from penstock.kernel.negation import is_in_reach, spoiled, spoiled_until
 from penstock.plan.layout import (
@@ -25,9 +26,11 @@ from penstock.plan.layout import (
     CHAIN_EVENT,
     CHAIN_PASSED,
     CHAIN_ROUND,
+    CHAIN_STATE,
     CHAIN_VARIABLE,
     DONE,
     ENDS_AT_GAP,
+    EVENT_LOW,
     EVENT_PART,
     EVENT_POS,
     EVENT_TS,
@@ -48,7 +51,10 @@ from penstock.plan.layout import (
     NODE_PARENT,
     NODE_PASSED,
     NODE_ROUND,
+    NODE_STATE,
     NODE_VARIABLE,
+    OBSERVED_WIDTH,
+    OBSERVES,
     PER_WINDOW,
     RUN_BIRTH,
     RUN_COUNTER,
@@ -62,13 +68,13 @@ from penstock.plan.layout import (
     SEGMENT_START,
     SIZE_BIRTHS,
     SIZE_CREATED,
-    SIZE_EVENTS,
     SIZE_FOUND,
     SIZE_MATCHES,
     SIZE_NODES,
     SIZE_WAITING,
     STATE_WAY,
     STATE_WAY_END,
+    STAYS,
     STEP_OP,
     STEP_OP_END,
     STEP_TARGET,
@@ -80,6 +86,7 @@ from penstock.plan.layout import (
     WAIT_WAY,
     WAY_TRAILING,
     WAY_TRAILING_END,
+    WINDOWS,
     WITHIN,
 )
 from penstock.plan.tables import Ints, Tables
@@ -93,6 +100,8 @@ def room_for(t: Tables, m: Memory, count: int, need: Ints) -> int:
     for k in range(count):
         if m.candidates[CAND_STEP, k] >= 0:
             need[t.steps[m.candidates[CAND_STEP, k], STEP_TARGET]] += 1
+        elif m.candidates[CAND_STEP, k] == STAYS:
+            need[state_of(m, m.candidates[CAND_RUN, k])] += 1
         if m.candidates[CAND_RUN, k] >= 0:
             longest = max(longest, m.runs[RUN_LENGTH, m.candidates[CAND_RUN, k]])
     for s in range(len(need)):
@@ -152,7 +161,8 @@ def end(
 ) -> None:
     """End a run whose chain and counters are at hand: note a match for each way in which it may end.
 
-    `at` is the event that makes the match known, -1 if the end of its span does; `now` is the newest event seen.
+    `at` is the event that makes the match known, -1 if the end of its span does; `now` is the newest event of its
+    partition.
     """
     window = low if t.options[PER_WINDOW] else -1
     first = m.chain[CHAIN_EVENT, 0]
@@ -182,6 +192,19 @@ def state_of(m: Memory, run: int) -> int:
 
 
 @part
+def add_node(t: Tables, m: Memory, n: int, parent: int) -> int:
+    """Keep the element at place n of the chain; return its node."""
+    node = m.sizes[SIZE_NODES]
+    m.sizes[SIZE_NODES] += 1
+    m.nodes[NODE_EVENT, node], m.nodes[NODE_PARENT, node] = m.chain[CHAIN_EVENT, n], parent
+    m.nodes[NODE_VARIABLE, node], m.nodes[NODE_PASSED, node] = m.chain[CHAIN_VARIABLE, n], m.chain[CHAIN_PASSED, n]
+    m.nodes[NODE_STATE, node] = m.chain[CHAIN_STATE, n]
+    for d in range(t.loops.shape[1]):
+        m.nodes[NODE_ROUND + d, node] = m.chain[CHAIN_ROUND + d, n]
+    return int(node)
+
+
+@part
 def make_true(
     t: Tables, m: Memory, event: int, count: int,
 ) -> None:  # fmt: skip
@@ -191,22 +214,22 @@ def make_true(
         run, step = m.candidates[CAND_RUN, k], m.candidates[CAND_STEP, k]
         load_counters(t, m, run)
         n = 0 if run < 0 else m.runs[RUN_LENGTH, run]
+        if step == STAYS:
+            first, node, birth = m.runs[RUN_FIRST, run], m.runs[RUN_NODE, run], m.runs[RUN_BIRTH, run]
+            low, high = m.candidates[CAND_LOW, k], m.candidates[CAND_HIGH, k]
+            add_run(t, m, state_of(m, run), first, node, n, low, high, birth)
+            continue
         if run >= 0:
             unroll(t, m, m.runs[RUN_NODE, run], n)
         if step < 0:
             at, shift = (event, -0.5) if step == ENDS_AT_GAP else (-1, 0.0)
             low, high = m.runs[RUN_LOW, run], m.runs[RUN_HIGH, run]
-            end(t, m, state_of(m, run), m.runs[RUN_NODE, run], n, low, high, at, shift, event)
-            m.runs[RUN_NODE, run] = GONE
+            now = m.newest[m.events[EVENT_PART, m.runs[RUN_FIRST, run]]]
+            end(t, m, state_of(m, run), m.runs[RUN_NODE, run], n, low, high, at, shift, now)
             continue
         try_ops(t, m, t.steps[step, STEP_OP], t.steps[step, STEP_OP_END])
         append(t, m, n, event, step)
-        node = m.sizes[SIZE_NODES]
-        m.sizes[SIZE_NODES] += 1
-        m.nodes[NODE_EVENT, node], m.nodes[NODE_PARENT, node] = event, -1 if run < 0 else m.runs[RUN_NODE, run]
-        m.nodes[NODE_VARIABLE, node], m.nodes[NODE_PASSED, node] = m.chain[CHAIN_VARIABLE, n], m.chain[CHAIN_PASSED, n]
-        for d in range(t.loops.shape[1]):
-            m.nodes[NODE_ROUND + d, node] = m.chain[CHAIN_ROUND + d, n]
+        node = add_node(t, m, n, -1 if run < 0 else m.runs[RUN_NODE, run])
         first = event if run < 0 else m.runs[RUN_FIRST, run]
         birth = m.sizes[SIZE_BIRTHS] if run < 0 else m.runs[RUN_BIRTH, run]
         m.sizes[SIZE_BIRTHS] += run < 0
@@ -217,8 +240,10 @@ def make_true(
         if not (moves and goes_on):
             low, high = m.candidates[CAND_LOW, k], m.candidates[CAND_HIGH, k]
             end(t, m, target, node, n + 1, low, high, event, 0.0, event)
-        if moves and run >= 0:
-            m.runs[RUN_NODE, run] = GONE
+    if moves:  # last, for a run may have several candidates
+        for k in range(count):
+            if m.candidates[CAND_RUN, k] >= 0:
+                m.runs[RUN_NODE, m.candidates[CAND_RUN, k]] = GONE
 
 
 @part
@@ -235,21 +260,26 @@ def sweep_over(t: Tables, m: Memory, now: int) -> None:
 
 
 @part
+def is_over(t: Tables, m: Memory, run: int, now: int) -> bool:
+    """Return whether a run is gone or, if it is one of EACH, can take no more; `now` is the newest event, or -1."""
+    if m.runs[RUN_NODE, run] == GONE:
+        return True
+    if now < 0 or t.options[BY_RUNS]:
+        return False
+    first = m.runs[RUN_FIRST, run]
+    newest = m.newest[m.events[EVENT_PART, first]]
+    if t.options[WINDOWS] and m.runs[RUN_HIGH, run] < m.events[EVENT_LOW, newest]:
+        return True
+    return not is_in_reach(t, m, first, newest if t.options[BY_COUNT] else now)
+
+
+@part
 def sweep(t: Tables, m: Memory, now: int) -> None:
-    """Drop the runs that are gone, and those of EACH that can take no more; `now` is the newest event, or -1."""
+    """Drop the runs that are over."""
     for s in range(len(t.states)):
         kept = m.segments[SEGMENT_START, s]
         for run in range(m.segments[SEGMENT_START, s], m.segments[SEGMENT_START, s] + m.segments[SEGMENT_SIZE, s]):
-            is_over = m.runs[RUN_NODE, run] == GONE
-            if not is_over and now >= 0 and not t.options[BY_RUNS]:
-                first = m.runs[RUN_FIRST, run]
-                if t.options[BY_COUNT]:
-                    is_over = m.events[EVENT_PART, first] == m.events[EVENT_PART, now] and not is_in_reach(
-                        t, m, first, now
-                    )
-                else:
-                    is_over = not is_in_reach(t, m, first, now)
-            if not is_over:
+            if not is_over(t, m, run, now):
                 if kept != run:
                     move_run(m, run, kept)
                 kept += 1
@@ -284,34 +314,30 @@ def process(
     t: Tables, m: Memory, start: int, stop: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Process events start .. stop-1; return (DONE, stop), or what there is no room for and the event to go on with."""
-    need = np.zeros(len(t.states), np.int64)
+    need, tally = np.zeros(len(t.states), np.int64), np.zeros((len(t.states), OBSERVED_WIDTH), np.int64)
     for event in range(start, stop):
         takes_some = takes_alone(t, m, event)
         count = 0
+        if t.options[OBSERVES]:
+            tally[:] = 0
         if t.options[BY_RUNS]:
-            count = ask_first(t, m, event)
+            count = ask_first(t, m, event, tally)
         elif takes_some:
-            count = ask_each(t, m, event)
+            count = ask_each(t, m, event, tally)
         if count < 0:
             return MORE_CANDIDATES, event
         status = room_for(t, m, count, need)
         if status != DONE:
             return status, event
+        if t.options[OBSERVES]:
+            add_observed(t, m, event, tally)
+        m.newest[m.events[EVENT_PART, event]] = event
         if m.sizes[SIZE_WAITING] > 0:
             serve_waiting(t, m, event)
         make_true(t, m, event, count)
         if t.options[BY_RUNS] and count > 0:
             sweep(t, m, -1)
     return DONE, stop
-
-
-@part
-def newest_of_partition(m: Memory, event: int) -> int:
-    """Return the newest event in the partition of an event."""
-    newest = m.sizes[SIZE_EVENTS] - 1
-    while m.events[EVENT_PART, newest] != m.events[EVENT_PART, event]:
-        newest -= 1
-    return newest
 
 
 @compiled
@@ -324,7 +350,7 @@ def finish(t: Tables, m: Memory) -> None:
                 n = m.runs[RUN_LENGTH, run]
                 load_counters(t, m, run)
                 unroll(t, m, m.runs[RUN_NODE, run], n)
-                now = newest_of_partition(m, m.runs[RUN_FIRST, run])
+                now = m.newest[m.events[EVENT_PART, m.runs[RUN_FIRST, run]]]
                 low, high = m.runs[RUN_LOW, run], m.runs[RUN_HIGH, run]
                 end(t, m, s, m.runs[RUN_NODE, run], n, low, high, -1, 0.0, now)
     serve_waiting(t, m, -1)

@@ -29,17 +29,22 @@ class Memory(NamedTuple):
     events: Ints  # (6 + N, ·) time never falls; positions count up within a partition
     fits: Bools  # (V, ·) the event is of a type that the variable takes
     columns: Floats  # (F, ·) missing is NaN
+    newest: Ints  # (partitions,) the newest event of each that was processed; -1 if it is gone, as are its runs then
     # Runs, one segment of places per state, in no order.
     segments: Ints  # (3, S) START + ROOM of a state is at most START of the next
     runs: Ints  # (6 + K, ·)
     # Elements of runs: a run is a chain from its newest element to its first; runs share their beginnings.
-    nodes: Ints  # (4 + D, ·) a node's parent is before it
+    nodes: Ints  # (5 + D, ·) a node's parent is before it
     # Matches that a negation at their end keeps waiting, and matches that are found.
     waiting: Ints  # (6, ·)
     found: Ints  # (4, ·)
     known: Floats  # (2, ·) when a match became known
+    # Hooks, read where the options say so. `hooks` begins with the event at HOOKS_FROM.
+    skips: Bools  # (S, ·) runs in this state do not see the event; state 0: it opens none
+    hooks: Ints  # (2, n) from which of its windows the event is shed, by bits; where it is counted, -1: nowhere
+    observed: Ints  # (cells, S, 2)
     # While thinking: a chain unrolled, oldest element first; what the event may do.
-    chain: Ints  # (3 + D, ·)
+    chain: Ints  # (4 + D, ·)
     counters: Ints  # (K,) of the run at hand
     takes: Bools  # (V,) the event fits the variable, and what names the variable alone holds
     candidates: Ints  # (4, ·)
@@ -61,12 +66,16 @@ def new_memory(tables: Tables, columns: int, constants: Floats, room: int = 256)
         np.zeros((layout.EVENT_BEFORE + negations, room), np.int64),
         np.zeros((variables, room), np.bool_),
         np.zeros((columns, room), np.float64),
+        np.full(1, -1, np.int64),
         segments,
         np.zeros((RUN_COUNTER + counters, states * room), np.int64),
         np.zeros((layout.NODE_ROUND + depth, room), np.int64),
         np.zeros((layout.WAIT_WIDTH, room), np.int64),
         np.zeros((layout.FOUND_WIDTH, room), np.int64),
         np.zeros((layout.KNOWN_WIDTH, room), np.float64),
+        np.zeros((states, 0), np.bool_),
+        np.zeros((layout.HOOK_WIDTH, 0), np.int64),
+        np.zeros((0, states, layout.OBSERVED_WIDTH), np.int64),
         np.zeros((layout.CHAIN_ROUND + depth, room), np.int64),
         np.zeros(counters, np.int64),
         np.zeros(variables, np.bool_),
@@ -89,6 +98,15 @@ def with_room(memory: Memory, names: tuple[str, ...], room: int) -> Memory:
     """Return the memory with at least `room` columns in the named tables."""
     changed: dict[str, Any] = {n: wider(getattr(memory, n), room) for n in names if getattr(memory, n).shape[1] < room}
     return memory._replace(**changed)
+
+
+def with_partitions(memory: Memory, partitions: int) -> Memory:
+    """Return the memory with room for what is known of so many partitions."""
+    if partitions <= len(memory.newest):
+        return memory
+    newest = np.full(2 * partitions, -1, np.int64)
+    newest[: len(memory.newest)] = memory.newest
+    return memory._replace(newest=newest)
 
 
 def with_larger_segments(memory: Memory) -> Memory:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from penstock.kernel.compiling import part
+from penstock.kernel.counters import is_open
+from penstock.kernel.hooking import was_hidden
 from penstock.kernel.memory import Memory
-from penstock.kernel.values import current, holds, in_round
+from penstock.kernel.values import holds, in_round
 from penstock.plan.layout import (
-    BEFORE,
     BY_COUNT,
     CHAIN_EVENT,
     CHAIN_PASSED,
@@ -14,7 +15,6 @@ from penstock.plan.layout import (
     CHAIN_VARIABLE,
     COND_REF,
     COND_REF_END,
-    CURRENT,
     EVENT_BEFORE,
     EVENT_HIGH,
     EVENT_LOW,
@@ -32,8 +32,6 @@ from penstock.plan.layout import (
     REF_INDEX,
     REF_NUMBER,
     REF_VARIABLE,
-    UPTO,
-    UPTO_BEFORE,
     WITHIN,
 )
 from penstock.plan.tables import Bools, Tables
@@ -78,10 +76,8 @@ def is_fixed(t: Tables, m: Memory, n: int, reference: int, instance: int, depth:
     for d in range(rounds):
         if m.chain[CHAIN_ROUND + d, instance] != m.counters[t.loops[variable, d]]:
             return True  # that round is over
-    if not t.open[rounds * len(t.states) + state, variable]:
+    if not is_open(t, m, rounds * len(t.states) + state, variable):
         return True
-    if index in (CURRENT, BEFORE, UPTO_BEFORE, UPTO) and current(t, m, n, variable, instance) >= 0:
-        return True  # it is bound, once and for all in that round
     if index in (FIRST, NUMBER):
         wanted = t.references[reference, REF_NUMBER] if index == NUMBER else 1
         for k in range(n):
@@ -128,6 +124,7 @@ def latest_forbidding(
     candidate = m.events[EVENT_BEFORE + negation, event]
     while candidate >= 0 and m.events[EVENT_POS, candidate] >= low_pos and m.events[EVENT_TS, candidate] >= low_ts:
         is_seen = m.fits[t.negations[negation, NEG_VARIABLE], candidate]  # not if it is shed
+        is_seen = is_seen and not was_hidden(t, m, n, candidate)
         if is_seen and (window < 0 or m.events[EVENT_LOW, candidate] <= window <= m.events[EVENT_HIGH, candidate]):
             m.chain[CHAIN_EVENT, n], m.chain[CHAIN_VARIABLE, n], m.chain[CHAIN_PASSED, n] = (
                 candidate,
@@ -147,7 +144,7 @@ def spoiled(t: Tables, m: Memory, n: int, way: int, negation: int, event: int, h
     """Return the last window up to `high` that an event after a chain does not spoil, by a negation at its end."""
     if not m.fits[t.negations[negation, NEG_VARIABLE], event] or m.events[EVENT_LOW, event] > high:
         return high
-    if not is_in_reach(t, m, m.chain[CHAIN_EVENT, 0], event):
+    if not is_in_reach(t, m, m.chain[CHAIN_EVENT, 0], event) or was_hidden(t, m, n, event):
         return high
     m.chain[CHAIN_EVENT, n], m.chain[CHAIN_VARIABLE, n] = event, t.negations[negation, NEG_VARIABLE]
     m.chain[CHAIN_PASSED, n] = 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from penstock.kernel.asking import unroll
 from penstock.kernel.compiling import compiled, part
 from penstock.kernel.counters import load_counters
-from penstock.kernel.machine import end, newest_of_partition, note, sweep
+from penstock.kernel.machine import end, note, sweep
 from penstock.kernel.memory import Memory
 from penstock.plan.layout import (
     BY_RUNS,
+    EVENT_PART,
     EVENT_TS,
     GONE,
     RUN_FIRST,
@@ -47,7 +48,7 @@ def end_runs(t: Tables, m: Memory, ts: int) -> None:
             n = m.runs[RUN_LENGTH, run]
             load_counters(t, m, run)
             unroll(t, m, m.runs[RUN_NODE, run], n)
-            now = newest_of_partition(m, m.runs[RUN_FIRST, run])
+            now = m.newest[m.events[EVENT_PART, m.runs[RUN_FIRST, run]]]
             end(t, m, s, m.runs[RUN_NODE, run], n, m.runs[RUN_LOW, run], m.runs[RUN_HIGH, run], -1, 0.0, now)
             m.runs[RUN_NODE, run] = GONE
     sweep(t, m, -1)

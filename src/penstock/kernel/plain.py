@@ -11,6 +11,7 @@ import math
 
 from penstock.kernel.asking_plain import ask_openings, ask_runs, is_resolved, resolve, shed_windows
 from penstock.kernel.compiling import entry, inlined, part
+from penstock.kernel.observing import observe
 from penstock.kernel.plain_memory import FIRST_SWEEP, PlainMemory
 from penstock.kernel.plain_registers import copy_register, set_registers
 from penstock.kernel.scanning import bucket, reach_of, scan
@@ -65,6 +66,7 @@ from penstock.plan.layout import (
     PLAIN_MASK,
     PLAIN_MAX_RUNS,
     PLAIN_MOVES,
+    PLAIN_OBSERVES,
     PLAIN_PART,
     PLAIN_SHEDS,
     PLAIN_SKIPS,
@@ -375,6 +377,8 @@ def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
             return status
     if not has_room_to_kill(t, m):
         return MORE_CANDIDATES
+    if t.options[PLAIN_OBSERVES]:
+        observe(t, m, event)
     part = m.events[EVENT_PART, event]
     m.newest[NEWEST_POS, part], m.newest[NEWEST_LOW, part] = m.events[EVENT_POS, event], m.events[EVENT_LOW, event]
     if m.sizes[HAS_GROUPS] > 0:

@@ -82,7 +82,8 @@ class State:
 
     `bound` leaves out the members of bags outside of loops, which differ from run to run. `passed` are the negations
     that a run here has passed, in whatever round; `open_in[k]` the variables that may still be bound while the outer k
-    loops stay in their round.
+    loops stay in their round, and `by_bag[k]` those of them that only a bag at hand still offers: they are closed to a
+    run that has bound them, which its mask tells and the state does not.
     """
 
     rest: Part
@@ -90,6 +91,7 @@ class State:
     lists: frozenset[int]
     passed: frozenset[int]
     open_in: tuple[frozenset[int], ...] = ()
+    by_bag: tuple[frozenset[int], ...] = ()
     endings: tuple[Way, ...] = ()
 
     @property
@@ -156,8 +158,10 @@ class _Construction:
         key = (rest, bound, lists, passed)
         if key not in self.numbers:
             self.numbers[key] = len(result.states)
-            still = tuple(frozenset(self.still_open(rest, rounds)) for rounds in range(self.deepest + 1))
-            result.states.append(State(rest, bound, lists, passed, still, tuple(self.endings(rest))))
+            depths = range(self.deepest + 1)
+            still = tuple(frozenset(self.still_open(rest, rounds)) for rounds in depths)
+            by_bag = tuple(still[rounds] - self.still_open(rest, rounds, at_hand=False) for rounds in depths)
+            result.states.append(State(rest, bound, lists, passed, still, by_bag, tuple(self.endings(rest))))
         return self.numbers[key]
 
     def steps(self, part: Part) -> Iterator[_Step]:
@@ -217,13 +221,16 @@ class _Construction:
                 info = self.numbered.loops[loop]
                 return [Way(lists=info.variables)] if number >= info.low else []
 
-    def still_open(self, part: Part, rounds: int = 0) -> set[int]:
-        """Return the variables that may still be bound while the outer `rounds` loops stay in their round."""
+    def still_open(self, part: Part, rounds: int = 0, at_hand: bool = True) -> set[int]:
+        """Return the variables that may still be bound while the outer `rounds` loops stay in their round.
+
+        Without `at_hand`, bags count only where another round of a loop brings them anew.
+        """
         match part:
             case Leaf(variable=variable):
                 return {variable}
             case Bag(bag=bag, left=left):
-                return set(self.numbered.bags[bag].members) if left else set()
+                return set(self.numbered.bags[bag].members) if left and at_hand else set()
             case Loop(loop=loop, number=number):
                 info = self.numbered.loops[loop]
                 is_over = number == info.high or info.depth < rounds
@@ -231,7 +238,7 @@ class _Construction:
             case Members(count=0) | Never():
                 return set()
             case InOrder(parts=parts) | SideBySide(parts=parts) | OneOf(parts=parts) | Members(parts=parts):
-                return set().union(*(self.still_open(each, rounds) for each in parts))
+                return set().union(*(self.still_open(each, rounds, at_hand) for each in parts))
 
 
 def _unique(ways: list[Way]) -> list[Way]:

@@ -55,10 +55,15 @@ class Deciding:
             closing = self.closing(condition)
             has_closed = bool((closing & source.open) - target.open)
             is_touched = condition.same >= 0 or has_closed or step.variable in condition.variables
-            is_ready = not closing & target.open and not self.is_missing(condition, target)
+            is_ready = closing & target.open <= target.by_bag[0] and not self.is_missing(condition, target)
             if is_touched and is_ready and not self.is_own(condition):
-                found.append((c, int(not has_closed and self.is_of_one_round(condition, step.variable))))
+                is_whole = has_closed or self.hinges_on_bag(c, step)
+                found.append((c, int(not is_whole and self.is_of_one_round(condition, step.variable))))
         return found
+
+    def hinges_on_bag(self, condition: int, step: Transition) -> bool:
+        """Whether only a run knows, by the members of its bags, if the lists that must be closed are."""
+        return bool(self.closing(self.terms.conditions[condition]) & self.machine.states[step.target].open)
 
     def is_of_one_round(self, condition: Condition, variable: int) -> bool:
         """Whether binding a variable can only touch what a condition says about the round it is bound in."""

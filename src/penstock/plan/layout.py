@@ -5,7 +5,7 @@ of arrays that a function is given. Names that end in `_END` close the half-open
 """
 
 # columns of Tables.variables
-VAR_DEPTH, VAR_CONSUMING, VAR_OWN, VAR_OWN_END, VAR_WIDTH = range(5)
+VAR_DEPTH, VAR_CONSUMING, VAR_OWN, VAR_OWN_END, VAR_BAG, VAR_BIT, VAR_WIDTH = range(7)
 # columns of Tables.steps
 STEP_TARGET, STEP_VARIABLE, STEP_PASSES, STEP_OP, STEP_OP_END, STEP_DUE, STEP_DUE_END = range(7)
 STEP_ASK, STEP_ASK_END, STEP_WIDTH = range(7, 10)
@@ -21,8 +21,13 @@ COND_CODE, COND_CODE_END, COND_REF, COND_REF_END, COND_DEPTH, COND_SAME, COND_WI
 REF_VARIABLE, REF_INDEX, REF_NUMBER, REF_COLUMN, REF_AGGREGATE, REF_DEPTH, REF_WIDTH = range(7)
 # columns of Tables.negations
 NEG_VARIABLE, NEG_DEPTH, NEG_DUE, NEG_DUE_END, NEG_BEFORE, NEG_BEFORE_END, NEG_WIDTH = range(7)
+# in Tables.open: no more events; some; some, if the bag at hand does not have the variable yet
+CLOSED, OPEN, OPEN_BY_BAG = range(3)
 # places in Tables.options
-BY_COUNT, BY_RUNS, STRICT, CONSUME, WINDOWS, PER_WINDOW, WITHIN, OPTIONS = range(8)
+BY_COUNT, BY_RUNS, STRICT, CONSUME, WINDOWS, PER_WINDOW, WITHIN = range(7)
+# and hooks: whether runs of some states skip an event, it is shed from some windows, what happens to it is counted;
+# the place of the first event that Memory.hooks is about
+SKIPS, SHEDS, OBSERVES, HOOKS_FROM, OPTIONS = range(7, 12)
 
 # rows of Memory.events; then one row per negation: the event before this one that fits it
 EVENT_TS, EVENT_POS, EVENT_SEQ, EVENT_PART, EVENT_LOW, EVENT_HIGH, EVENT_BEFORE = range(7)
@@ -31,9 +36,9 @@ SEGMENT_START, SEGMENT_SIZE, SEGMENT_ROOM, SEGMENT_WIDTH = range(4)
 # rows of Memory.runs; then one row per counter
 RUN_FIRST, RUN_LOW, RUN_HIGH, RUN_NODE, RUN_LENGTH, RUN_BIRTH, RUN_COUNTER = range(7)
 # rows of Memory.nodes; then one row per depth of loops
-NODE_EVENT, NODE_VARIABLE, NODE_PASSED, NODE_PARENT, NODE_ROUND = range(5)
+NODE_EVENT, NODE_VARIABLE, NODE_PASSED, NODE_PARENT, NODE_STATE, NODE_ROUND = range(6)
 # rows of Memory.chain; then one row per depth of loops
-CHAIN_EVENT, CHAIN_VARIABLE, CHAIN_PASSED, CHAIN_ROUND = range(4)
+CHAIN_EVENT, CHAIN_VARIABLE, CHAIN_PASSED, CHAIN_STATE, CHAIN_ROUND = range(5)
 # rows of Memory.waiting
 WAIT_NODE, WAIT_FIRST, WAIT_LENGTH, WAIT_WAY, WAIT_LOW, WAIT_HIGH, WAIT_WIDTH = range(7)
 # rows of Memory.found and Memory.known
@@ -41,6 +46,8 @@ FOUND_NODE, FOUND_LENGTH, FOUND_LOW, FOUND_HIGH, FOUND_WIDTH = range(5)
 KNOWN_TS, KNOWN_POS, KNOWN_WIDTH = range(3)
 # rows of Memory.candidates
 CAND_RUN, CAND_STEP, CAND_LOW, CAND_HIGH, CAND_WIDTH = range(5)
+# rows of Memory.hooks
+HOOK_SHED, HOOK_CELL, HOOK_WIDTH = range(3)
 # places in Memory.sizes
 SIZE_EVENTS, SIZE_NODES, SIZE_WAITING, SIZE_FOUND, SIZE_BIRTHS, SIZE_CHECKS, SIZE_CREATED, SIZE_MATCHES, SIZES = range(
     9
@@ -60,6 +67,8 @@ TEXT_LOW, TEXT_HIGH = 2.0**52, 2.0**52 + 2.0**40
 DONE, MORE_CANDIDATES, MORE_RUNS, MORE_NODES, MORE_FOUND, MORE_WAITING, LONGER_CHAINS = range(7)
 # in place of a step: what else a run may do at an event
 ENDS_BY_TIME, ENDS_AT_GAP = -2, -3
+# or that it stays as it is in some windows, from which the event is shed
+STAYS = -4
 # in place of a node: the run has moved or ended
 GONE = -1
 # in place of a window: in none
@@ -101,7 +110,7 @@ GROUP_KIND, GROUP_STEP, GROUP_FROM, GROUP_TO, GROUP_WIDTH = range(5)
 TAKE, COPY_RUN, SHRINK, LEAVE = range(4)
 # rows of PlainMemory.slots
 SLOT_TAKEN, SLOT_CONSUMED, SLOT_LEFT, SLOT_WIDTH = range(4)
-# places in the last dimension of PlainMemory.observed: runs that were asked, runs that took the event
+# places in the last dimension of `observed`: runs that were asked, runs that took the event
 WERE_ASKED, HAVE_TAKEN, OBSERVED_WIDTH = range(3)
 # rows of PlainMemory.newest
 NEWEST_POS, NEWEST_LOW, NEWEST_WIDTH = range(3)

@@ -19,6 +19,8 @@ from penstock.plan.layout import (
     CONSUME,
     COUNTER_WIDTH,
     NEG_WIDTH,
+    OPEN,
+    OPEN_BY_BAG,
     OPTIONS,
     PER_WINDOW,
     REF_WIDTH,
@@ -54,7 +56,7 @@ class Tables(NamedTuple):
     references: Ints  # (R, ·)
     negations: Ints  # (N, ·)
     rows: Ints  # (·, 3) what the ranges in the other tables point to
-    open: Bools  # ((D + 1) · S, V) in row k · S + s: may still be bound while the outer k loops stay in their round
+    open: Ints  # ((D + 1) · S, V) in row k · S + s: may still be bound while the outer k loops stay in their round?
     lists: Bools  # (S + W, V) lists that are there: in a state, at the end in a way
     options: Ints  # (OPTIONS,)
 
@@ -86,7 +88,7 @@ class _Packing:
             table(map(self.reference_row, range(len(self.terms.references))), REF_WIDTH),
             table(map(self.negation_row, range(len(self.numbered.negations))), NEG_WIDTH),
             np.array(self.rows, np.int64).reshape(-1, 3),
-            self.matrix([s.open_in[k] for k in range(len(states[0].open_in)) for s in states]),
+            self.open_variables(),
             self.matrix(lists),
             self.options(),
         )
@@ -104,7 +106,15 @@ class _Packing:
             len(info.loops),
             int(self.query.consume.all or info.name in consumed),
             *self.span((c,) for c in self.deciding.own(variable)),
+            *self.place_in_bag(variable),
         )
+
+    def place_in_bag(self, variable: int) -> tuple[int, int]:
+        """Return the counter of the bag that a variable is in, and its bit there; -1 if it is in none."""
+        for bag, info in enumerate(self.numbered.bags, start=len(self.numbered.loops)):
+            if variable in info.members:
+                return bag, info.members.index(variable)
+        return -1, -1
 
     def ops(self, ops: tuple[Do, ...]) -> tuple[int, int]:
         loops = len(self.numbered.loops)
@@ -112,7 +122,8 @@ class _Packing:
 
     def step_row(self, step: Transition) -> tuple[int, ...]:
         passes = sum(1 << negation for negation in step.negations)
-        ranges = (*self.ops(step.ops), *self.span(self.deciding.due(step)), *self.span(self.deciding.ask(step)))
+        due = ((c, newest, int(self.deciding.hinges_on_bag(c, step))) for c, newest in self.deciding.due(step))
+        ranges = (*self.ops(step.ops), *self.span(due), *self.span(self.deciding.ask(step)))
         return step.target, step.variable, passes, *ranges
 
     def state_rows(self, steps: list[Transition]) -> Iterator[tuple[int, ...]]:
@@ -149,6 +160,12 @@ class _Packing:
         info = self.numbered.negations[number]
         due, before = self.span((c,) for c in self.deciding.naming[number]), self.span(info.before)
         return info.variable, len(info.loops), *due, *before
+
+    def open_variables(self) -> Ints:
+        states = self.machine.states
+        depths = range(len(states[0].open_in))
+        is_open = self.matrix([s.open_in[k] for k in depths for s in states])
+        return np.where(self.matrix([s.by_bag[k] for k in depths for s in states]), OPEN_BY_BAG, is_open * OPEN)
 
     def matrix(self, sets: list[frozenset[int]]) -> Bools:
         columns = range(len(self.numbered.variables))
