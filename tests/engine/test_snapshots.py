@@ -151,7 +151,8 @@ def test_swapped_pieces(blob: bytes) -> None:
 
 @pytest.mark.parametrize("version", [0, snapshots.VERSION + 1, 65_535])
 def test_another_version(blob: bytes, version: int) -> None:
-    told = f"has format {version}, and this version .* reads format {snapshots.VERSION}\n  fix: restore it with"
+    formats = f"{snapshots.OLDEST} to {snapshots.VERSION}"
+    told = f"has format {version}, and this version .* reads formats {formats}\n  fix: restore it with"
     refused(blob[:8] + struct.pack("<H", version) + blob[10:], told)
 
 

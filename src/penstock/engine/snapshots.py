@@ -16,7 +16,8 @@ import xxhash
 from penstock.errors import PenstockError
 
 MAGIC = b"penstock"
-VERSION = 1
+VERSION = 2  # 2: conditions may be postponed
+OLDEST = 1  # that can be read
 _HEAD = struct.Struct("<8sHQQ")
 _LENGTH = struct.Struct("<Q")
 _TYPES = {"int64": np.int64, "int32": np.int32, "float64": np.float64, "bool": np.bool_, "uint8": np.uint8}
@@ -52,9 +53,9 @@ def unpack(blob: bytes) -> dict[str, Any]:
     magic, version, length, digest = _HEAD.unpack(data[: _HEAD.size])
     if magic != MAGIC:
         raise SnapshotError("no snapshot: it does not begin like one of penstock")
-    if version != VERSION:
+    if not OLDEST <= version <= VERSION:
         raise SnapshotError(
-            f"the snapshot has format {version}, and this version of penstock reads format {VERSION}\n"
+            f"the snapshot has format {version}, and this version of penstock reads formats {OLDEST} to {VERSION}\n"
             "  fix: restore it with the version of penstock that made it"
         )
     found = xxhash.xxh3_64(_LENGTH.pack(length))
