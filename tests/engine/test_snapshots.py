@@ -198,6 +198,14 @@ def test_a_right_checksum_over_a_part_of_a_state(blob: bytes) -> None:
     assert rows(Engine.restore(pack(tree)).flush()) == rows(Engine.restore(blob).flush())
 
 
+def test_a_snapshot_of_format_1(blob: bytes) -> None:
+    tree = unpack(blob)
+    del tree["postpone"], tree["answers"]
+    older = bytearray(pack(tree))
+    older[8:10] = struct.pack("<H", 1)
+    assert rows(Engine.restore(bytes(older)).flush()) == rows(Engine.restore(blob).flush())
+
+
 # --- bytes ----------------------------------------------------------------------------------------------------
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)

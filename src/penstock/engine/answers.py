@@ -25,6 +25,8 @@ _NOT_TOLD = "the engine was not told that values may be late\n  fix: Engine(…,
 
 
 class _Pending(Enum):
+    """What a remote source answers when it does not have a value yet."""
+
     PENDING = "PENDING"
 
     def __repr__(self) -> str:

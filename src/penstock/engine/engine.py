@@ -322,9 +322,9 @@ class Engine:
                 plan=state["plan"],
                 functions=functions,
                 remotes=remotes,
-                postpone=bool(state.get("postpone", False)),  # not in format 1
+                postpone=bool(state["postpone"]),
             )
-            engine._functions.answers.restore(state.get("answers", {"awaited": [], "late": []}))
+            engine._functions.answers.restore(state["answers"])
             engine._reader, known = Reader.from_state(state["reader"]), engine._functions
             known.texts, known.has_texts, known.when_text = engine._reader.texts, bool(state["has_texts"]), []
             plans = [detector.plan for detector in engine._detectors]

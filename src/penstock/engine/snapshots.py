@@ -18,6 +18,7 @@ from penstock.errors import PenstockError
 MAGIC = b"penstock"
 VERSION = 2  # 2: conditions may be postponed
 OLDEST = 1  # that can be read
+_NEW_IN_2 = {"postpone": 0, "answers": {"awaited": [], "late": []}}
 _HEAD = struct.Struct("<8sHQQ")
 _LENGTH = struct.Struct("<Q")
 _TYPES = {"int64": np.int64, "int32": np.int32, "float64": np.float64, "bool": np.bool_, "uint8": np.uint8}
@@ -71,7 +72,7 @@ def unpack(blob: bytes) -> dict[str, Any]:
         raise SnapshotError(f"the snapshot does not hold what it should: {error}") from error
     if not isinstance(tree, dict):
         raise SnapshotError(f"the snapshot does not hold what it should: a {type(tree).__name__}")
-    return tree
+    return {**_NEW_IN_2, **tree} if version < 2 else tree
 
 
 def _described(value: Any, pieces: list[Any], at: list[int]) -> Any:
