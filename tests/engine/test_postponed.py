@@ -213,7 +213,7 @@ def test_a_match_is_held_until_all_that_it_needs_is_there() -> None:
 def test_the_end_of_the_stream_names_what_is_missing_and_loses_nothing() -> None:
     engine, _ = engine_of(f"{QUERY.replace('C c)', 'C c, NOT D d)')} RETURN REMOTE[limits, c.k] AS s")
     engine.process(batch("A(x,0) B(y,2) C(z,1) A(w,0) A(x,9)"))
-    told = r"matches wait for REMOTE\[limits, 'x'\] \(1 matches\)\n  fix: engine.resolve"
+    told = r"matches wait for REMOTE\[limits, 'x'\] \(1 match\)\n  fix: engine.resolve"
     for _ in range(2):
         with pytest.raises(pk.StillPendingError, match=told):
             engine.flush()

@@ -54,7 +54,10 @@ class StillPendingError(PenstockError):
 
     def __init__(self, awaited: Iterable[Awaited]) -> None:
         self.awaited = [each for each in awaited if each.matches]
-        shown = [f"REMOTE[{each.source}, {each.key!r}] ({each.matches} matches)" for each in self.awaited[:10]]
+        shown = [
+            f"REMOTE[{each.source}, {each.key!r}] ({each.matches} {'match' if each.matches == 1 else 'matches'})"
+            for each in self.awaited[:10]
+        ]
         more = [f"… and {len(self.awaited) - 10} more"] if len(self.awaited) > 10 else []
         super().__init__(
             f"the stream is over, and matches wait for {', '.join([*shown, *more])}\n"

@@ -18,6 +18,7 @@ from penstock.engine.hooks import MAX_WINDOWS, HookError, Hooks
 from penstock.engine.intake import Intake
 from penstock.engine.matcher import Matcher
 from penstock.engine.matches import Matches, Output
+from penstock.engine.obligations import Waiting
 from penstock.engine.plain import PlainMatcher
 from penstock.engine.postponed import Postponed
 from penstock.engine.store import Store
@@ -153,6 +154,13 @@ class Detector:
         self.store.renew()
         self.postponed.prune(self.matcher, source, keys)
         return self.output.of(self.postponed.resolve(source, keys, newest))
+
+    def waiting(self) -> tuple[Waiting, Waiting]:
+        """Return how many runs, and how many matches, wait for each key that is awaited."""
+        if self.postponed is None:
+            return Waiting(), Waiting()
+        self._ask()  # keys may be looked up themselves
+        return self.postponed.count(self.matcher)
 
     @property
     def is_waiting(self) -> bool:

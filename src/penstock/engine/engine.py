@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
@@ -17,6 +16,7 @@ from penstock.engine.hooks import HookError, Hooks, size_of
 from penstock.engine.intake import attributes
 from penstock.engine.matcher import TooManyRunsError
 from penstock.engine.matches import Matches
+from penstock.engine.obligations import Waiting
 from penstock.engine.plain import PlainMatcher
 from penstock.engine.snapshots import SnapshotError, pack, unpack
 from penstock.errors import PenstockError
@@ -114,6 +114,7 @@ class Engine:
             BatchError: the batch cannot be used; nothing has changed.
             TooManyRunsError: a query has more than `max_runs` runs; the engine takes no more batches.
             FunctionError: a user function or a remote source failed; the engine takes no more batches.
+            MustBlockError: a source answered `PENDING` to a query that cannot go on without; likewise.
         """
         self._check_usable()
         each = [hooks] * len(self._detectors) if hooks is None or isinstance(hooks, Hooks) else list(hooks)
@@ -212,12 +213,12 @@ class Engine:
 
         Runs of a tree plan are not counted: it has none.
         """
-        runs: Counter[tuple[str, object]] = Counter()
-        matches: Counter[tuple[str, object]] = Counter()
+        runs, matches = Waiting(), Waiting()
         for detector in self._detectors:
-            if detector.postponed is not None:
-                of_runs, of_matches = detector.postponed.count(detector.matcher)
-                runs, matches = runs + of_runs, matches + of_matches
+            of_runs, of_matches = detector.waiting()
+            runs, matches = runs + of_runs, matches + of_matches
+        self._functions.check()
+        self._end_step()
         places = self._functions.answers.awaited
         return [Awaited(*place, runs[place], matches[place]) for place in places]
 

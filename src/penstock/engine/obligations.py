@@ -18,6 +18,7 @@ from penstock.plan.tables import Bools, Floats
 from penstock.plan.terms import Calls, Condition, Index, Program
 
 _CLOSING = (Index.LAST, Index.ALL)
+Waiting = Counter[tuple[str, object]]  # by source and key: how many wait
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,9 @@ class Obligations:
             asking[matches[np.isin(values, keys)]] = True
         return asking
 
-    def count(self, found: Found, *, are_runs: bool = False) -> Counter[tuple[str, object]]:
+    def count(self, found: Found, *, are_runs: bool = False) -> Waiting:
         """Return how many matches, or runs, wait for each key that is awaited."""
-        counts: Counter[tuple[str, object]] = Counter()
+        counts = Waiting()
         awaited = self.functions.answers.awaited
         pairs: dict[tuple[str, str | None], list[Floats]] = {}
         for key, matches, values in self._keys(found, {source for source, _ in awaited}, are_runs):

@@ -11,7 +11,6 @@ that has passed on a value that was not there holds an event of that time, or an
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +22,7 @@ from penstock.engine.functions import Functions
 from penstock.engine.general import GeneralMatcher
 from penstock.engine.looking import Expressions
 from penstock.engine.matcher import Matcher
+from penstock.engine.obligations import Waiting
 from penstock.engine.plain import PlainMatcher
 from penstock.engine.returns import Returns
 from penstock.engine.store import Store
@@ -110,9 +110,9 @@ class Postponed:
             asking = runs.pick(rows)
             matcher.refresh(rows, asking, self.where.judged(asking, are_runs=True).is_false)
 
-    def count(self, matcher: Matcher) -> tuple[Counter[tuple[str, object]], Counter[tuple[str, object]]]:
+    def count(self, matcher: Matcher) -> tuple[Waiting, Waiting]:
         """Return how many runs, and how many matches, wait for each key that is awaited."""
-        runs: Counter[tuple[str, object]] = Counter()
+        runs = Waiting()
         if self.where and isinstance(matcher, PlainMatcher | GeneralMatcher):
             runs = self.where.count(matcher.runs(), are_runs=True)
         return runs, self.where.count(self.held) | self.returns.count(self.held)
