@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock import reference
+    from penstock.engine.answers import PENDING, MustBlockError, StillPendingError
     from penstock.engine.batches import BatchError
     from penstock.engine.engine import Engine, EngineError
     from penstock.engine.functions import FunctionError, SlowFunctionWarning
@@ -49,15 +50,16 @@ if TYPE_CHECKING:
     from penstock.pattern.validate import validate
 
 __all__ = [
-    "BatchError", "BuilderError", "Engine", "EngineError", "FunctionError", "HookError", "Hooks", "Matches",
-    "PenstockError", "Query", "QueryError", "Schema", "SchemaError", "SlowFunctionWarning", "SnapshotError",
-    "TooManyRunsError", "all_of", "any_of", "average", "call", "count", "duration", "event", "literal", "maximum",
-    "minimum", "one_of", "parse", "prev", "query", "reference", "remote", "render", "same", "seq", "total",
-    "validate", "window",
+    "PENDING", "BatchError", "BuilderError", "Engine", "EngineError", "FunctionError", "HookError", "Hooks", "Matches",
+    "MustBlockError", "PenstockError", "Query", "QueryError", "Schema", "SchemaError", "SlowFunctionWarning",
+    "SnapshotError", "StillPendingError", "TooManyRunsError", "all_of", "any_of", "average", "call", "count",
+    "duration", "event", "literal", "maximum", "minimum", "one_of",
+    "parse", "prev", "query", "reference", "remote", "render", "same", "seq", "total", "validate", "window",
 ]  # fmt: skip
 
 # Where each name comes from. It is loaded at first use: a program pays only for what it uses.
 _ELSEWHERE = {
+    "PENDING": "penstock.engine.answers",
     "BatchError": "penstock.engine.batches",
     "Engine": "penstock.engine.engine",
     "EngineError": "penstock.engine.engine",
@@ -65,6 +67,7 @@ _ELSEWHERE = {
     "HookError": "penstock.engine.hooks",
     "Hooks": "penstock.engine.hooks",
     "Matches": "penstock.engine.matches",
+    "MustBlockError": "penstock.engine.answers",
     "PenstockError": "penstock.errors",
     "Query": "penstock.pattern.ast",
     "QueryError": "penstock.errors",
@@ -72,6 +75,7 @@ _ELSEWHERE = {
     "SchemaError": "penstock.errors",
     "SlowFunctionWarning": "penstock.engine.functions",
     "SnapshotError": "penstock.engine.snapshots",
+    "StillPendingError": "penstock.engine.answers",
     "TooManyRunsError": "penstock.engine.matcher",
     "parse": "penstock.pattern.parser",
     "render": "penstock.pattern.render",

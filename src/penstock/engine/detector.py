@@ -18,7 +18,9 @@ from penstock.engine.hooks import MAX_WINDOWS, HookError, Hooks
 from penstock.engine.intake import Intake
 from penstock.engine.matcher import Matcher, RunMatcher
 from penstock.engine.matches import Matches, Output
+from penstock.engine.obligations import Waiting
 from penstock.engine.plain import PlainMatcher
+from penstock.engine.postponed import Postponed
 from penstock.engine.store import Store
 from penstock.engine.texts import renumber_texts, text_numbers
 from penstock.engine.tree import TreeMatcher, best_tree, read_tree, statistics_of
@@ -56,16 +58,22 @@ class Detector:
         self.emission = Emission(plan, self.store)
         self._passes_all = self.emission.is_plain and not plan.query.returns
         self.output = Output(plan, self.store, self._keys, self.intake.window_names, self._kind, functions)
+        self.postponed = Postponed(plan, self.store, functions, self._kind) if plan.postpones else None
         functions.kinds = self._kind
 
     def _automaton(self) -> RunMatcher:
         make = GeneralMatcher if self.plan.plain is None else PlainMatcher
         return make(self.plan, self.store, self._max_runs)
 
+    def _ask(self) -> None:
+        """Say who asks functions and sources now."""
+        self.functions.kinds = self._kind  # a new object each time: what follows from it is worked out again
+        self.functions.answers.must_block = self.plan.must_block
+
     def process(self, batch: Batch, hooks: Hooks | None = None) -> Matches:
         """Return the matches that a batch completes."""
         self._kinds |= {name: _common(self._kinds.get(name, "none"), kind) for name, kind in batch.kinds.items()}
-        self.functions.kinds = self._kind  # a new object each time: what follows from it is worked out again
+        self._ask()
         taken = self.intake.take(batch)
         self.without_key += taken.without_key
         start = self.store.size
@@ -74,7 +82,8 @@ class Detector:
         if self.why_no_tree is None and self.intake.count >= self._choose_at:
             self._choose(batch.types[taken.rows], start)
         has_rows = isinstance(self.matcher, PlainMatcher) or self.plan.query.window is None
-        if isinstance(self.matcher, PlainMatcher | TreeMatcher) and self._passes_all and has_rows:
+        passes_all = self._passes_all and not self._may_hold()
+        if isinstance(self.matcher, PlainMatcher | TreeMatcher) and passes_all and has_rows:
             matches = Matches()
             for laid, first, stop in self.matcher.run_laid_out(start):
                 self.store.progress(first, stop)
@@ -148,15 +157,54 @@ class Detector:
 
     def advance(self, ts: int) -> Matches:
         """Return the matches that the passing of time completes: no event before `ts` will follow."""
+        self._ask()
         matches, progress = Matches(), self.store.advance(ts)
         for found, _, _ in self.matcher.advance(ts):
-            matches += self.output.of(self.emission.add(found, progress))
-        return matches + self.output.of(self.emission.add(nothing(self.emission.depth), progress))
+            matches += self._settled(self.emission.add(found, progress))
+        return matches + self._settled(self.emission.add(nothing(self.emission.depth), progress))
 
     def flush(self) -> Matches:
         """Return the matches that only the end of the stream completes."""
+        self._ask()
         matches = self._emitted(self.matcher.flush())
-        return matches + self.output.of(self.emission.flush())
+        return matches + self._settled(self.emission.flush())
+
+    # --- what is postponed ------------------------------------------------------------------------------------
+
+    def _may_hold(self) -> bool:
+        """Whether matches that are about to be found may have to wait for values."""
+        if self.postponed is None:
+            return False
+        self.postponed.follow(self.intake.count - 1)
+        return self.postponed.may_hold(int(self.store.numbers[0]))
+
+    def _settled(self, found: Found) -> Matches:
+        """Return the matches that wait for nothing."""
+        return self.output.of(found if self.postponed is None else self.postponed.settle(found, self.intake.count - 1))
+
+    def resolve(self, source: str, keys: list[Any]) -> Matches:
+        """Go on with the values of keys that have come; return the matches that waited for them."""
+        if self.postponed is None:
+            return Matches()
+        self._ask()
+        newest = self.intake.count - 1
+        self.store.renew()
+        self.postponed.prune(self.matcher, source, keys)
+        return self.output.of(self.postponed.resolve(source, keys, newest))
+
+    def waiting(self) -> tuple[Waiting, Waiting]:
+        """Return how many runs, and how many matches, wait for each key that is awaited."""
+        if self.postponed is None:
+            return Waiting(), Waiting()
+        self._ask()  # keys may be looked up themselves
+        return self.postponed.count(self.matcher)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a match waits for a value."""
+        return self.postponed is not None and bool(len(self.postponed.held))
+
+    # --- looking inside ---------------------------------------------------------------------------------------
 
     def runs(self) -> Matches:
         """Return the open runs, as if they were matches: those that the newest event could have continued."""
@@ -171,7 +219,7 @@ class Detector:
         matches = Matches()
         for found, start, stop in steps:
             progress = self.store.progress(start, stop)
-            matches += self.output.of(self.emission.add(found, progress))
+            matches += self._settled(self.emission.add(found, progress))
         return matches
 
     def _keys(self, parts: Ints) -> list[pa.Array]:
@@ -195,14 +243,19 @@ class Detector:
         if not store.size:
             return
         needed = self.matcher.needed()
-        oldest = self.emission.oldest_event()
-        if oldest is not None:
-            needed |= store.numbers[: store.size] >= oldest
+        for waiting in (self.emission, self.postponed):
+            oldest = None if waiting is None else waiting.oldest_event()
+            if oldest is not None:
+                needed |= store.numbers[: store.size] >= oldest
         if not self._has_quiet_partitions and needed.any():
             needed[int(np.argmax(needed)) :] = True  # WITHIN bounds them, and numbers without gaps are found faster
         self.matcher.move_events(store.keep(needed))
         if self.plan.query.window is not None:
-            self.intake.forget_windows(*self.matcher.windows())
+            parts, lows = self.matcher.windows()
+            if self.postponed is not None:
+                held_parts, held_lows = self.postponed.windows()
+                parts, lows = np.concatenate([parts, held_parts]), np.concatenate([lows, held_lows])
+            self.intake.forget_windows(parts, lows)
 
     # --- texts ------------------------------------------------------------------------------------------------
 
@@ -235,6 +288,7 @@ class Detector:
             "store": self.store.state(),
             "intake": self.intake.state(),
             "emission": self.emission.state(),
+            **({} if self.postponed is None else {"postponed": self.postponed.state()}),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -252,6 +306,8 @@ class Detector:
         self.intake = Intake.from_state(self.plan, self.reader, state["intake"], self.functions)
         self.output.window_names = self.intake.window_names
         self.emission = Emission.from_state(self.plan, self.store, state["emission"])
+        if self.postponed is not None:
+            self.postponed.restore(state["postponed"])
 
 
 def _column(values: list[Any]) -> pa.Array:

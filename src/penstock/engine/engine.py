@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from penstock.engine.answers import PENDING, Awaited, StillPendingError
 from penstock.engine.batches import SEQ, TIME, TYPE, Reader
 from penstock.engine.detector import Detector, Mode
 from penstock.engine.functions import Functions, check_registered
@@ -15,13 +16,14 @@ from penstock.engine.hooks import Hooks, size_of
 from penstock.engine.intake import attributes
 from penstock.engine.matcher import TooManyRunsError
 from penstock.engine.matches import Matches
+from penstock.engine.obligations import Waiting
 from penstock.engine.snapshots import SnapshotError, pack, unpack
 from penstock.errors import PenstockError
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
 from penstock.pattern.render import render
 from penstock.pattern.validate import validate
-from penstock.plan.layout import EVENT_SEQ
+from penstock.plan.layout import EVENT_SEQ, EVENT_TS
 from penstock.plan.planning import plan as planned
 from penstock.plan.tables import Floats, Ints
 from penstock.plan.terms import Calls
@@ -50,6 +52,8 @@ class Engine:
             None is missing. The engine calls them when it suits it, so a function must depend on its arguments only.
             Numba compiles them if it can; else Python is called, and a `SlowFunctionWarning` says what that costs.
         remotes: the sources that queries look up with REMOTE, by name: dicts, or anything else with `get(key)`.
+        postpone: whether sources may answer `penstock.PENDING`: not there yet. Conditions that need such a value are
+            postponed, and matches held, until `resolve` brings it; `must_block` says which queries cannot do that.
 
     Raises:
         FunctionError: a query names a function or a source that is not given.
@@ -75,6 +79,7 @@ class Engine:
         plan: Mode = "auto",
         functions: Mapping[str, Callable[..., Any]] | None = None,
         remotes: Mapping[str, Any] | None = None,
+        postpone: bool = False,
     ) -> None:
         if plan not in get_args(Mode):
             raise EngineError(f"plan={plan!r} is none of {', '.join(map(repr, get_args(Mode)))}")
@@ -82,14 +87,16 @@ class Engine:
         self.queries: Sequence[ast.Query] = [query for query, _ in pairs]
         self.weights: Sequence[float] = [weight for _, weight in pairs]
         self._max_runs, self._mode, self._is_over = max_runs, plan, False
+        self._postpone, self._flushed = postpone, Matches()
+        self._is_ending = False  # flush() was called, and values are missing
         self._failure = ""  # why it takes no more batches
         self._texts_kept = 0
         for query in self.queries:
             validate(query, strict=False)
         check_registered(self.queries, functions or {}, remotes or {})
-        plans = [planned(query, Calls.DERIVED) for query in self.queries]
+        plans = [planned(query, Calls.DERIVED, postpones=postpone) for query in self.queries]
         self._reader = Reader((name for each in plans for name in attributes(each)), type=type, time=time, seq=seq)
-        self._functions = Functions(functions or {}, remotes or {}, self._reader.texts)
+        self._functions = Functions(functions or {}, remotes or {}, self._reader.texts, postpones=postpone)
         self._detectors = [Detector(each, self._reader, self._functions, max_runs, plan) for each in plans]
 
     def process(self, batch: Any, hooks: Hooks | Sequence[Hooks | None] | None = None) -> Matches:
@@ -107,6 +114,7 @@ class Engine:
             HookError: the hooks do not fit the batch, the query or its plan; nothing has changed.
             TooManyRunsError: a query has more than `max_runs` runs; the engine takes no more batches.
             FunctionError: a user function or a remote source failed; the engine takes no more batches.
+            MustBlockError: a source answered `PENDING` to a query that cannot go on without; likewise.
         """
         self._check_usable()
         each = [hooks] * len(self._detectors) if hooks is None or isinstance(hooks, Hooks) else list(hooks)
@@ -149,10 +157,19 @@ class Engine:
         return self._matches(lambda detector: detector.advance(ts))
 
     def flush(self) -> Matches:
-        """End the stream: return the matches that only the passing of time completes. No batch may follow."""
-        self._check_usable()
-        self._is_over = True
-        return self._matches(lambda detector: detector.flush())
+        """End the stream: return the matches that only the passing of time completes. No batch may follow.
+
+        Raises:
+            StillPendingError: matches wait for values. Nothing is lost: `resolve` these, and flush again.
+        """
+        self._check_usable(may_be_ending=True)
+        if not self._is_ending:
+            self._is_ending = True
+            self._flushed = self._matches(lambda detector: detector.flush())
+        if any(detector.is_waiting for detector in self._detectors):
+            raise StillPendingError(self.pending())
+        self._is_over, matches = True, self._flushed
+        return matches
 
     def _matches(self, step: Callable[[Detector], Matches]) -> Matches:
         """Return the matches of a step of all queries."""
@@ -166,13 +183,70 @@ class Engine:
             self._failure = f"the engine {had} in an earlier batch"
             raise
         self._functions.warn(stacklevel=3)
+        if self._postpone:
+            self._end_step()
         return matches
 
-    def _check_usable(self) -> None:
+    def _check_usable(self, *, may_be_ending: bool = False) -> None:
         if self._failure:
             raise EngineError(f"{self._failure}\n  fix: restore it from a snapshot")
-        if self._is_over:
+        if self._is_over or (self._is_ending and not may_be_ending):
             raise EngineError("the stream is over: flush() was called\n  fix: make a new Engine for a new stream")
+
+    # --- values that come late --------------------------------------------------------------------------------
+
+    @property
+    def must_block(self) -> list[str | None]:
+        """Why each query cannot go on while a value is not there yet; None for those that can.
+
+        Where a reason is given, a source that answers `PENDING` to the query is an error.
+        """
+        return [detector.plan.must_block for detector in self._detectors]
+
+    def resolve(self, source: str, values: Mapping[Any, Any]) -> Matches:
+        """Bring values that a source had answered `PENDING` for; return the matches that waited for them and hold.
+
+        Args:
+            source: its name.
+            values: by key, what `get` would return: None if there is nothing. Keys that nobody waits for are passed
+                over: what they will be asked for, the source will be asked for.
+        """
+        self._check_usable(may_be_ending=True)
+        answers = self._functions.answers
+        if source not in answers.remotes:
+            raise EngineError(
+                f"there is no remote source '{source}'; there are {', '.join(map(repr, answers.remotes))}"
+            )
+        if any(value is PENDING for value in values.values()):
+            raise EngineError("PENDING is no value that has come\n  fix: resolve a key when its value is there")
+        keys = answers.arrive(source, values, self._now())
+        return self._matches(lambda detector: detector.resolve(source, keys)) if keys else Matches()
+
+    def pending(self) -> list[Awaited]:
+        """Return the keys that sources have answered `PENDING` for, and how many runs and matches wait for each.
+
+        Runs of a tree plan are not counted: it has none.
+        """
+        runs, matches = Waiting(), Waiting()
+        for detector in self._detectors:
+            of_runs, of_matches = detector.waiting()
+            runs, matches = runs + of_runs, matches + of_matches
+        self._functions.check()
+        self._end_step()
+        places = self._functions.answers.awaited
+        return [Awaited(*place, runs[place], matches[place]) for place in places]
+
+    def _end_step(self) -> None:
+        """Forget the values that nothing will ask for again."""
+        is_waiting = any(detector.is_waiting for detector in self._detectors)
+        self._functions.answers.end_step(self._now(), is_waiting=is_waiting)
+        stores = [detector.store for detector in self._detectors]
+        times = (int(store.events[EVENT_TS, 0]) for store in stores if store.size)
+        self._functions.answers.forget(lambda: min(times, default=None))
+
+    def _now(self) -> int:
+        """Return the time of the newest event."""
+        return max(detector.intake.now for detector in self._detectors)
 
     # --- looking inside ---------------------------------------------------------------------------------------
 
@@ -234,6 +308,8 @@ class Engine:
                 "max_runs": self._max_runs,
                 "plan": self._mode,
                 "has_texts": int(self._functions.has_texts),
+                "postpone": int(self._postpone),
+                "answers": self._functions.answers.state(),
                 "reader": self._reader.state(),
                 "detectors": {str(k): detector.state() for k, detector in enumerate(self._detectors)},
             }
@@ -268,7 +344,9 @@ class Engine:
                 plan=state["plan"],
                 functions=functions,
                 remotes=remotes,
+                postpone=bool(state["postpone"]),
             )
+            engine._functions.answers.restore(state["answers"])
             engine._reader, known = Reader.from_state(state["reader"]), engine._functions
             known.texts, known.has_texts, known.when_text = engine._reader.texts, bool(state["has_texts"]), []
             plans = [detector.plan for detector in engine._detectors]

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.engine.answers import PENDING, Answers, MustBlockError
 from penstock.engine.texts import Texts
 from penstock.engine.value_kinds import Kinds, kind_of
 from penstock.errors import PenstockError
@@ -80,12 +81,18 @@ class Functions:
         kinds: what attributes were before they became numbers.
         texts: the texts of the engine.
         has_texts: whether a call has returned a text.
+        answers: the remote sources.
     """
 
     def __init__(
-        self, functions: Mapping[str, Callable[..., Any]], remotes: Mapping[str, Any], texts: Texts | None = None
+        self,
+        functions: Mapping[str, Callable[..., Any]],
+        remotes: Mapping[str, Any],
+        texts: Texts | None = None,
+        *,
+        postpones: bool = False,
     ) -> None:
-        self.functions, self.remotes = dict(functions), dict(remotes)
+        self.functions, self.answers = dict(functions), Answers(remotes, postpones=postpones)
         self.texts = Texts() if texts is None else texts
         self.kinds: Kinds = lambda name: None
         self.has_texts = False
@@ -135,6 +142,19 @@ class Functions:
             self._ranks = np.zeros(2 * len(known) + 2 * NEW_TEXTS, np.int64)
         self._ranks[: len(known)] = known
         return self._ranks
+
+    def as_python(self, values: Floats, kind: str | None) -> list[Any]:
+        """Return values as Python has them; `kind` is what they were before they became numbers."""
+        listed: list[float] = values.tolist()
+        has_text = bool(((values >= TEXT_LOW) & (values < TEXT_HIGH)).any())
+        if kind == "float" and not has_text:
+            return listed
+        if kind == "bool" and not has_text:
+            return [value == 1.0 for value in listed]
+        texts = {value: self.texts[int(value - TEXT_LOW)] for value in set(listed) if _is_text(value)}
+        if kind == "float":
+            return [texts.get(value, value) for value in listed]
+        return [texts[v] if v in texts else int(v) if v.is_integer() else v for v in listed]
 
     def kind(self, callee: Callee) -> str | None:
         """Return the type of results so far: bool, int, float or string; None if only the values can tell."""
@@ -223,7 +243,9 @@ class _Caller:
         """Do rows; return how many calls there were."""
         given = rows_at(arguments, stride, count, len(self.kinds))
         is_there = ~np.isnan(given).any(axis=0) if given else np.ones(count, np.bool_)
-        columns = [self.as_python(values[is_there], kind) for values, kind in zip(given, self.kinds, strict=True)]
+        columns = [
+            self.functions.as_python(values[is_there], kind) for values, kind in zip(given, self.kinds, strict=True)
+        ]
         rows = list(zip(*columns, strict=True)) if columns else [()] * count
         out, numbers = results_at(results, count), self.called(rows)
         out[:] = np.nan
@@ -251,6 +273,8 @@ class _Caller:
                 if row not in known:
                     known[row] = self.as_number(self.call(*row))
             return [known[row] for row in rows]
+        except MustBlockError:
+            raise
         except FunctionError as error:
             raise FunctionError(f"{self.spelled(row)} {error}") from error
         except Exception as error:
@@ -287,19 +311,6 @@ class _Caller:
             return value == 1.0
         return int(value) if kind != "float" and value.is_integer() else value
 
-    def as_python(self, values: Floats, kind: str | None) -> list[Any]:
-        """Return values as Python has them."""
-        listed: list[float] = values.tolist()
-        has_text = bool(((values >= TEXT_LOW) & (values < TEXT_HIGH)).any())
-        if kind == "float" and not has_text:
-            return listed
-        if kind == "bool" and not has_text:
-            return [value == 1.0 for value in listed]
-        texts = {value: self.functions.texts[int(value - TEXT_LOW)] for value in set(listed) if _is_text(value)}
-        if kind == "float":
-            return [texts.get(value, value) for value in listed]
-        return [texts[v] if v in texts else int(v) if v.is_integer() else v for v in listed]
-
     def as_number(self, value: Any) -> float:
         """Return a value as conditions see it."""
         if value is None:
@@ -324,11 +335,16 @@ def _python(functions: Functions, callee: Callee) -> Callable[..., Any]:
     if callee.asks is Asks.FUNCTION:
         function = functions.functions[callee.name]
         return getattr(function, "py_func", function)  # of what numba has compiled already
-    source, column = functions.remotes[callee.name], callee.column
+    look_up, column = functions.answers.of(callee.name), callee.column
+
+    def is_pending(key: Any) -> bool:
+        return look_up(key) is PENDING
 
     def value(key: Any) -> Any:
-        found = source.get(key)
-        return found if column is None or found is None else found.get(column)
+        found = look_up(key)
+        if found is None or found is PENDING:  # what is not there yet is missing, and nothing comes of that
+            return None
+        return found if column is None else found.get(column)
 
     def is_in(item: Any, key: Any) -> bool:
         members = value(key)
@@ -337,7 +353,7 @@ def _python(functions: Functions, callee: Callee) -> Callable[..., Any]:
         found = item in members if isinstance(members, set | frozenset) else any(item == each for each in members)
         return found is (callee.asks is Asks.IS_IN)
 
-    return value if callee.asks is Asks.VALUE else is_in
+    return {Asks.VALUE: value, Asks.IS_PENDING: is_pending}.get(callee.asks, is_in)
 
 
 # --- compiling ------------------------------------------------------------------------------------------------

@@ -204,6 +204,11 @@ class GeneralMatcher:
         as_found = m._replace(found=found, known=np.zeros((layout.KNOWN_WIDTH, len(live))), sizes=sizes)
         return _numbered(of_memory(self.tables, as_found), self.store)
 
+    def refresh(self, rows: Ints, found: Found, is_dropped: Bools) -> None:
+        """Drop some of the runs that `runs` has just returned, as `PlainMatcher.refresh`; they keep no values."""
+        self.memory.runs[RUN_NODE, self._live()[rows[is_dropped]]] = layout.GONE
+        sweep_over(self.plan.tables, self.memory, self.store.size - 1)
+
     def windows(self) -> tuple[Ints, Ints]:
         """Return the partition and the first window of every run and of every match that waits."""
         m, live, waiting = self.memory, self._live(), int(self.memory.sizes[SIZE_WAITING])

@@ -68,7 +68,7 @@ class Intake:
     def __init__(self, plan: Plan, reader: Reader, functions: Functions | None = None) -> None:
         self.plan, self.reader, self.functions = plan, reader, functions or Functions({}, {}, reader.texts)
         self.count = 0  # events so far
-        self._now = 0  # time of the last event of the stream
+        self.now = 0  # time of the newest event of the stream
         self._windows = Windows(plan.query.window, self.functions, plan.terms.calls)
         opening = self._windows.opening
         self._taken = [info.types for info in plan.numbered.variables] + ([opening.types] if opening else [])
@@ -103,7 +103,7 @@ class Intake:
         place(self._partitions, fits, self._negated, self.count, events)
         self._windows.set(events, self._partitions, fits[-1], columns[self._of_opening])
         first, self.count = self.count, self.count + len(rows)
-        self._now = int(batch.ts[-1]) if batch.size else self._now
+        self.now = int(batch.ts[-1]) if batch.size else self.now
         variables, asked = len(self.plan.numbered.variables), len(self.plan.terms.columns)
         return Events(first, rows, events, fits[:variables], columns[:asked], batch.size - len(rows))
 
@@ -187,7 +187,7 @@ class Intake:
             parts: the partition of each run and match that is still kept.
             lows: the first window of each.
         """
-        self._windows.forget(self._partitions, self._now, parts, lows)
+        self._windows.forget(self._partitions, self.now, parts, lows)
 
     # --- texts and state --------------------------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ class Intake:
         partitions = self._parts.size if self._key_names else len(self._partitions)
         return {
             "count": self.count,
-            "now": self._now,
+            "now": self.now,
             "key_kinds": list(self._key_kinds),
             "keys": self._parts.known(),
             "partitions": self._partitions[:partitions].copy(),
@@ -223,7 +223,7 @@ class Intake:
     ) -> Intake:
         """Return an intake that goes on where the one with this state stood; the reader has been restored as well."""
         intake = cls(plan, reader, functions)
-        intake.count, intake._now = int(state["count"]), int(state["now"])
+        intake.count, intake.now = int(state["count"]), int(state["now"])
         intake._key_kinds = list(state["key_kinds"])
         intake._parts = KeyTable(len(intake._key_names), state["keys"])
         intake._partitions, intake._latest = state["partitions"].copy(), state["latest"].copy()

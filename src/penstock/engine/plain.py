@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from penstock.engine.elements import Elements
 from penstock.engine.found import Found, Laid, SmallInts
 from penstock.engine.hooks import Hooks
 from penstock.engine.matcher import MAX_FOUND, TooManyRunsError, lowest
@@ -37,7 +38,9 @@ from penstock.plan.layout import (
     SEGMENT_SIZE,
     SEGMENT_START,
 )
+from penstock.plan.plain import slot_of
 from penstock.plan.planning import Plan
+from penstock.plan.registers import Keep, Register
 from penstock.plan.tables import Bools, Floats, Ints
 
 _T = TypeVar("_T")
@@ -54,7 +57,7 @@ class PlainMatcher:
         sizes = len(plan.numbered.variables), len(plan.terms.columns), len(plan.terms.references)
         self.memory = new_plain_memory(self.tables, *sizes, store.constants())
         self._loops = np.array([bool(v.loops) for v in plan.numbered.variables])
-        self._has_rounds = bool(plan.query.returns) and bool(self._loops.any())
+        self._has_rounds = (bool(plan.query.returns) or plan.postpones) and bool(self._loops.any())
         self._nodes_kept = 0
         self._stopped = layout.DONE, -1  # why and before which event the kernel last stopped
         self._places = (np.cumsum([not v.is_negated for v in plan.numbered.variables]) - 1).astype(np.int32)
@@ -100,6 +103,31 @@ class PlainMatcher:
         dropped = np.bincount(states[chosen], minlength=len(self.tables.states))
         sweep_all(self.tables, m, self.store.size - 1)
         return dropped
+
+    def refresh(self, rows: Ints, found: Found, is_dropped: Bools) -> None:
+        """Drop some of the runs that `runs` has just returned; read again what others keep of derived columns.
+
+        Args:
+            rows: the runs, by their places in what `runs` returned.
+            found: these runs.
+            is_dropped: which of them are to go.
+        """
+        m, live = self.memory, self._live()[rows]
+        states = np.repeat(np.arange(len(self.tables.states)), m.segments[SEGMENT_SIZE])[rows]
+        m.registers[REACH, live[is_dropped]] = np.nan
+        elements = Elements(found, [0] * len(self.plan.numbered.variables))
+        for state, slots in enumerate(self.plan.registers.slots):
+            here = states == state
+            for kept in slots if here.any() else ():
+                if isinstance(kept, Register) and kept.column in self.plan.terms.derived and kept.variable >= 0:
+                    slot = slot_of(self.tables, self.plan.numbered, self.plan.registers, state, kept)
+                    chosen = np.flatnonzero(here & (elements.counts[kept.variable] > 0))
+                    at = elements.starts[kept.variable][chosen]
+                    if kept.keep is not Keep.FIRST:
+                        at = at + elements.counts[kept.variable][chosen] - 1
+                    events = found.events[elements.places[kept.variable][at]]
+                    m.registers[slot, live[chosen]] = self.store.columns[kept.column, self.store.places(events)]
+        sweep_all(self.tables, m, self.store.size - 1)
 
     def _left(self, live: Ints) -> Floats:
         """Return the share of WITHIN that runs have left."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.pattern.ast import Policy
 from penstock.plan import layout
-from penstock.plan.automaton import Automaton
+from penstock.plan.automaton import Automaton, may_repeat
 from penstock.plan.planning import Plan
 from penstock.plan.tables import Bools, Ints
 
@@ -70,7 +70,7 @@ def rules(plan: Plan) -> Rules:
         is_by_count=bool(plan.tables.options[layout.BY_COUNT]),
         within=int(plan.tables.options[layout.WITHIN]),
         waits=_waits(plan.automaton, by_runs),
-        may_repeat=_may_repeat(plan.automaton, by_runs),
+        may_repeat=may_repeat(plan.automaton, by_runs),
     )
 
 
@@ -79,15 +79,3 @@ def _waits(machine: Automaton, by_runs: bool) -> bool:
     if any(way.negations for state in machine.states for way in state.endings):
         return True
     return by_runs and any(state.endings and machine.leaving(n) for n, state in enumerate(machine.states))
-
-
-def _may_repeat(machine: Automaton, by_runs: bool) -> bool:
-    """Whether there may be two ways to the same assignment.
-
-    Not if a state has one way to end and one step per variable: an assignment is a sequence of variables, which then
-    leads along one way only. A run of FIRST never branches, so it can only end in several ways.
-    """
-    if any(len(state.endings) > 1 for state in machine.states):
-        return True
-    steps = [(step.source, step.variable) for step in machine.transitions]
-    return not by_runs and len(set(steps)) < len(steps)

@@ -23,8 +23,9 @@ from penstock.plan.layout import (
     TEXT_LOW,
 )
 from penstock.plan.planning import Plan
+from penstock.plan.postponing import is_pending
 from penstock.plan.tables import Bools, Floats, Ints
-from penstock.plan.terms import Code, Column, Derived
+from penstock.plan.terms import Code, Derived
 
 _SMALLEST = 1024
 _PROGRESS = (EVENT_TS, EVENT_POS, EVENT_LOW)
@@ -48,8 +49,10 @@ class Store:
         self.numbers: Ints = np.zeros(_SMALLEST, np.int64)
         self.has_text: Bools = np.zeros(len(plan.terms.columns), np.bool_)  # per column: a text was seen in it
         self.newest: Ints = np.zeros((len(_PROGRESS), 0), np.int64)  # per partition, of its newest processed event
+        self._rows_of = {(each.name, each.is_previous): row for row, each in enumerate(plan.terms.columns)}
         self._own = [_programs(plan, variable) for variable in range(len(plan.numbered.variables))]
         self._derived = [(column, *_over_columns(each)) for column, each in plan.terms.derived.items()]
+        self._pending = [c for c, each in enumerate(plan.terms.columns) if is_pending(each.node)]
         self.is_calling = plan.terms.is_calling
 
     def constants(self) -> Floats:
@@ -72,11 +75,20 @@ class Store:
         self.has_text |= (taken.columns >= TEXT_LOW).any(axis=1)
         self.fits[:, start:stop] = taken.fits
         # What calls nothing first: then calls need not be made for, nor take, what it rules out.
-        self._ask_own(start, stop, is_derived=False)
+        self._ask_own(slice(start, stop), is_derived=False)
         if self._derived:
-            self._derive(start, stop)
-            self._ask_own(start, stop, is_derived=True)
+            self._derive(np.arange(start, stop))
+            self._ask_own(slice(start, stop), is_derived=True)
         self.functions.check()
+
+    def renew(self) -> None:
+        """Work out again what was not there when events came in, and ask again what follows from it."""
+        is_pending = self.columns[self._pending, : self.size] == 1.0
+        places = np.flatnonzero(is_pending.any(axis=0))
+        if len(places):
+            self._derive(places)
+            self._ask_own(places, is_derived=True)
+            self.functions.check()
 
     def _make_room(self, size: int) -> None:
         room = self.events.shape[1]
@@ -85,22 +97,21 @@ class Store:
             self.events, self.fits, self.columns = (wider(a, room) for a in (self.events, self.fits, self.columns))
             self.numbers = wider(self.numbers[None], room)[0]
 
-    def _ask_own(self, start: int, stop: int, *, is_derived: bool) -> None:
+    def _ask_own(self, places: slice | Ints, *, is_derived: bool) -> None:
         """An event fits a variable only if the conditions hold that name this variable alone."""
         for variable, programs in enumerate(self._own):
             for program, columns in programs:
                 if is_derived == any(column in self.plan.terms.derived for column in columns):
-                    values = self.columns[columns, start:stop].reshape(len(columns), stop - start)
+                    values = np.ascontiguousarray(self.columns[:, places][columns])
                     truth = evaluate(program, values, self.constants(), self.ranks())
-                    self.fits[variable, start:stop] &= truth == 1.0
+                    self.fits[variable, places] &= truth == 1.0
 
-    def _derive(self, start: int, stop: int) -> None:
+    def _derive(self, places: Ints) -> None:
         """Work out derived columns, for the events that fit a variable which asks for them."""
         for column, program, columns, variables in self._derived:
-            places = start + np.flatnonzero(self.fits[variables, start:stop].any(axis=0))
-            values = np.ascontiguousarray(self.columns[columns][:, places])
-            derived = evaluate(program, values, self.constants(), self.ranks())
-            self.columns[column, places] = derived
+            chosen = places[self.fits[np.ix_(variables, places)].any(axis=0)]
+            derived = evaluate(program, self.columns[np.ix_(columns, chosen)], self.constants(), self.ranks())
+            self.columns[column, chosen] = derived
             self.has_text[column] |= bool((derived >= TEXT_LOW).any())
 
     def keep(self, kept: Bools) -> Ints:
@@ -162,8 +173,8 @@ class Store:
         return values
 
     def column(self, name: str, is_previous: bool, events: Ints) -> Floats:
-        """Return an attribute; or that of the previous event of the same type."""
-        values: Floats = self.columns[self.plan.terms.columns.index(Column(name, is_previous)), self.places(events)]
+        """Return an attribute, or that of the previous event of the same type; or, by its text, a derived column."""
+        values: Floats = self.columns[self._rows_of[name, is_previous], self.places(events)]
         return values
 
     def text(self, ids: Ints) -> list[str]:
@@ -228,8 +239,8 @@ def _programs(plan: Plan, variable: int) -> list[tuple[Ints, list[int]]]:
     return found
 
 
-def _over_columns(derived: Derived) -> tuple[Ints, list[int], list[int]]:
+def _over_columns(derived: Derived) -> tuple[Ints, Ints, Ints]:
     """Return the program of a derived column over the columns that it reads, these, and the variables that ask."""
     columns = list(dict.fromkeys(argument for code, argument in derived.program if code == Code.REF))
     program = [(code, columns.index(a) if code == Code.REF else a) for code, a in derived.program]
-    return np.array(program, np.int64), columns, sorted(derived.variables)
+    return np.array(program, np.int64), np.array(columns, np.int64), np.array(sorted(derived.variables), np.int64)

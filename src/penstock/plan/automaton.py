@@ -260,3 +260,15 @@ def _simplified(part: Part) -> Part:
         case Bag(left=0):
             return InOrder(())
     return part
+
+
+def may_repeat(machine: Automaton, by_runs: bool) -> bool:
+    """Whether there may be two ways to the same assignment.
+
+    Not if a state has one way to end and one step per variable: an assignment is a sequence of variables, which then
+    leads along one way only. A run of FIRST never branches, so it can only end in several ways.
+    """
+    if any(len(state.endings) > 1 for state in machine.states):
+        return True
+    steps = [(step.source, step.variable) for step in machine.transitions]
+    return not by_runs and len(set(steps)) < len(steps)

@@ -12,6 +12,10 @@ from penstock.pattern.functions import built_in
 
 _N = TypeVar("_N", bound=ast.Node)
 
+# A function that no query can name: whether what a lookup, its first argument, gives is not there yet. The second says
+# what it is asked with. See penstock.plan.postponing.
+IS_PENDING = "is pending"
+
 
 class Asks(Enum):
     """What a call asks."""
@@ -20,6 +24,7 @@ class Asks(Enum):
     VALUE = "value"  # of a remote source, for a key; or a column of the row there
     IS_IN = "in"  # whether an item is in the set that a remote source has for a key
     NOT_IN = "not in"
+    IS_PENDING = "is pending"  # whether the remote source does not have it yet
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class Address:
 def called(node: ast.Expression) -> tuple[Callee, tuple[ast.Expression, ...]] | None:
     """Return the callee of an expression and its arguments; None if it calls nothing."""
     match node:
+        case ast.Call(function=name, arguments=(ast.Remote(source=source, key=key), _)) if name == IS_PENDING:
+            return Callee(Asks.IS_PENDING, source, _bare_all((key,))), (key,)
         case ast.Call(function=name, arguments=arguments) if built_in(name) is None:
             return Callee(Asks.FUNCTION, name, _bare_all(arguments)), arguments
         case ast.Remote(source=source, key=key, column=column):

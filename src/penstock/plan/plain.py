@@ -41,8 +41,10 @@ class PlainTables(NamedTuple):
     options: Ints  # (PLAIN_OPTIONS,)
 
 
-def why_not_plain(query: ast.Query, deciding: Deciding, registers: Registers) -> str | None:
-    """Return why a query is not plain; None if it is."""
+def why_not_plain(
+    query: ast.Query, deciding: Deciding, registers: Registers, *, needs_rounds: bool = False
+) -> str | None:
+    """Return why a query is not plain; None if it is. `needs_rounds`: values are worked out for whole matches."""
     numbered, machine = deciding.numbered, deciding.machine
     due_at_end = any(deciding.due_at_end(state) for state in machine.states if state.endings)
     moves = query.select.policy in (Policy.FIRST, Policy.STRICT)
@@ -57,8 +59,9 @@ def why_not_plain(query: ast.Query, deciding: Deciding, registers: Registers) ->
         return "a step takes members of several groups"
     if any(info.inner_bags for info in numbered.loops) or any(len(b.members) > MAX_MEMBERS for b in numbered.bags):
         return "it repeats a group with AND or ANY"
-    if query.returns and any(info.depth or not isinstance(info.part, Leaf) for info in numbered.loops):
-        return "RETURN may ask for the rounds of a repeated group"
+    if needs_rounds and any(info.depth or not isinstance(info.part, Leaf) for info in numbered.loops):
+        who = "RETURN" if query.returns else "a condition that is postponed"
+        return f"{who} may ask for the rounds of a repeated group"
     return None
 
 
@@ -67,6 +70,11 @@ def plain_tables(
 ) -> PlainTables:
     """Return the tables of a plain query."""
     return _Packing(query, numbered, machine, terms, registers).tables()
+
+
+def slot_of(tables: PlainTables, numbered: Numbered, registers: Registers, state: int, kept: Kept) -> int:
+    """Return the row of the registers in which runs of a state keep something."""
+    return _first_named(tables.options) + len(numbered.bags) + registers.slots[state][kept]
 
 
 class _Packing:
@@ -79,7 +87,7 @@ class _Packing:
         self.setters: list[tuple[int, ...]] = []
         self.kills = kills(machine)
         self.options = self.implicit()
-        self.base = int(self.options.max(initial=0, where=_is_slot())) + 1  # registers that the query names come then
+        self.base = _first_named(self.options)
         self.index = [self.index_of(state) for state in range(len(machine.states))]
 
     def implicit(self) -> Ints:
@@ -215,6 +223,11 @@ class _Packing:
     def worked_out(self, step: Transition, expression: Expression) -> tuple[int, ...]:
         program, loads = self.span(list(expression.program)), self.loads(step.target, expression.loads)
         return self.slot(step.target, expression), layout.SET_RUN, -1, -1, *program, *loads
+
+
+def _first_named(options: Ints) -> int:
+    """Return the first register after those that every query of this kind needs."""
+    return int(options.max(initial=0, where=_is_slot())) + 1
 
 
 def _is_slot() -> np.ndarray:

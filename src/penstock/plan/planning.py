@@ -8,11 +8,13 @@ import numpy as np
 
 from penstock.pattern import ast
 from penstock.plan.automaton import Automaton, automaton
+from penstock.plan.callees import names_called
 from penstock.plan.deciding import Deciding
 from penstock.plan.kills import asked_by_kill, kills
 from penstock.plan.layout import LEAST, MOST
 from penstock.plan.plain import PlainTables, plain_tables, why_not_plain
 from penstock.plan.positions import Numbered, number
+from penstock.plan.postponing import postponed, why_must_block
 from penstock.plan.registers import Asked, Place, Registers
 from penstock.plan.tables import Bools, Tables, tables
 from penstock.plan.terms import Calls, Code, Column, Terms
@@ -40,20 +42,30 @@ class Plan(NamedTuple):
     tables: Tables
     plain: PlainTables | None
     why_not_plain: str | None
+    must_block: str | None = None  # why no condition can be postponed
+    postpones: bool = False  # whether those that look something up are
 
 
-def plan(query: ast.Query, calls: Calls = Calls.REFUSED) -> Plan:
-    """Turn a valid query into tables; `calls` says what becomes of calls of user functions and of REMOTE."""
+def plan(query: ast.Query, calls: Calls = Calls.REFUSED, *, postpones: bool = False) -> Plan:
+    """Turn a valid query into tables.
+
+    Args:
+        query: a valid one.
+        calls: what becomes of calls of user functions and of REMOTE.
+        postpones: whether conditions that look something up are postponed (penstock.plan.postponing), if they can be.
+    """
     numbered = number(query.pattern)
     machine = automaton(numbered)
+    must_block = why_must_block(query, numbered, machine)
+    postpones = postpones and must_block is None and bool(names_called(query)[1])
     terms = Terms(numbered, calls)
     for conjunct in ast.conjuncts(query.where):
-        terms.add(conjunct)
+        terms.add(postponed(conjunct) if postpones else conjunct)
     deciding = Deciding(numbered, machine, terms)
     due = {step: deciding.due(step) for step in machine.transitions}
     due |= {kill: asked_by_kill(deciding, kill) for kill in kills(machine)}
     registers = Registers(numbered, machine, terms, due)
-    reason = why_not_plain(query, deciding, registers)
+    reason = why_not_plain(query, deciding, registers, needs_rounds=bool(query.returns) or postpones)
     plain = plain_tables(query, numbered, machine, terms, registers) if reason is None else None
     own = tuple(deciding.own(variable) for variable in range(len(numbered.variables)))
     for column in columns_of_returns(query, numbered, calls):  # read from the same events
@@ -61,7 +73,10 @@ def plan(query: ast.Query, calls: Calls = Calls.REFUSED) -> Plan:
     ordered, reads = ordered_columns(terms), conjunct_columns(machine, terms, registers)
     calling = calling_conjuncts(machine, terms, registers)
     packed = tables(query, deciding)
-    return Plan(query, numbered, machine, terms, registers, own, ordered, reads, calling, packed, plain, reason)
+    return Plan(
+        query, numbered, machine, terms, registers, own, ordered, reads, calling, packed, plain, reason, must_block,
+        postpones,
+    )  # fmt: skip
 
 
 def columns_of_returns(query: ast.Query, numbered: Numbered, calls: Calls) -> list[Column]:
