@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -21,6 +20,7 @@ from tests.spark.test_detect import KEYED, ended, files
 ROOT = Path(__file__).parents[2]
 FILES = 60
 LIMIT_SECONDS = 900
+KILLS = 3
 
 
 def committed(folder: Path) -> int:
@@ -70,37 +70,27 @@ def test_a_driver_that_is_killed_again_and_again_loses_and_doubles_nothing(
     assert on_spark(spark.read.parquet(str(tmp_path / "out")), KEYED) == in_one_process(KEYED, table)
 
 
-def python_workers(parent: int) -> Iterator[int]:
-    """Yield the ids of Spark's Python workers below a process."""
+def status(process: int) -> tuple[str, int]:
+    """Return whether a process is running (R) or waiting (S), and its parent."""
+    state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
+    return state, int(parent)
+
+
+def busy_workers() -> list[int]:
+    """Return the ids of the Python workers of this process' Spark that are at work."""
+    found = []
     for path in Path("/proc").iterdir():
-        if path.name.isdigit():
-            try:
-                words = (path / "cmdline").read_bytes().split(b"\0")
-                above = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-            except (OSError, ValueError):
-                continue
-            if b"pyspark.daemon" in words and _is_below(above, parent):
-                yield int(path.name)
-
-
-def _is_below(process: int, ancestor: int) -> bool:
-    while process > 1:
-        if process == ancestor:
-            return True
         try:
-            process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+            if not path.name.isdigit() or b"pyspark.daemon" not in (path / "cmdline").read_bytes():
+                continue
+            state, daemon = status(int(path.name))
+            _, java = status(daemon)
+            is_worker = b"pyspark.daemon" in Path(f"/proc/{daemon}/cmdline").read_bytes()
+            if state == "R" and is_worker and status(java)[1] == os.getpid():
+                found.append(int(path.name))
         except OSError:
-            return False
-    return False
-
-
-def daemons_and_workers(parent: int) -> tuple[list[int], list[int]]:
-    """Return the daemon that makes workers, and the workers, which are its children."""
-    every = list(python_workers(parent))
-    workers = [
-        pid for pid in every if int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) in every
-    ]
-    return [pid for pid in every if pid not in workers], workers
+            continue  # it ended meanwhile
+    return found
 
 
 def test_a_worker_that_is_killed_in_a_batch_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -115,12 +105,11 @@ def test_a_worker_that_is_killed_in_a_batch_changes_nothing(spark: SparkSession,
     query = writer.start()
     killed = 0
     while query.isActive:
-        if committed(tmp_path) > 2 * killed and killed < 3:
-            _, workers = daemons_and_workers(os.getpid())
-            for pid in workers[:1]:
+        if committed(tmp_path) > 2 * killed and killed < KILLS:
+            for pid in busy_workers()[:1]:
                 os.kill(pid, signal.SIGKILL)
                 killed += 1
-        time.sleep(0.05)
+        time.sleep(0.005)
     query.awaitTermination()
-    assert killed == 3
+    assert killed == KILLS
     assert on_spark(spark.read.parquet(str(tmp_path / "out")), KEYED) == in_one_process(KEYED, table)
