@@ -13,13 +13,14 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all bench lint docs clean java
+.PHONY: help demo test test-all test-kafka bench lint docs clean java
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo      show what penstock does, on a small made stream"
 	@echo "make test      run the tests and the examples in the docstrings"
 	@echo "make test-all  run the slow tests too"
+	@echo "make test-kafka  run the tests that need a Kafka broker, which Maven brings"
 	@echo "make bench     run the benchmarks"
 	@echo "make lint      check style, types and the layers"
 	@echo "make docs      check that the documentation's examples run and its links lead somewhere"
@@ -32,7 +33,10 @@ test: $(SYNCED)
 	@$(BIN)/pytest -n 2 --doctest-modules tests src
 
 test-all: $(SYNCED)
-	@$(BIN)/pytest -n 2 --doctest-modules -m "slow or not slow" tests src
+	@$(BIN)/pytest -n 2 --doctest-modules -m "not kafka" tests src
+
+test-kafka: $(SYNCED)
+	@$(BIN)/pytest -m kafka tests
 
 bench: $(SYNCED)
 	@failed=; for name in parse kernel cold_start snapshot; do \
@@ -49,7 +53,7 @@ docs: $(SYNCED)
 	@$(BIN)/pytest --doctest-modules src tests/test_docs.py
 
 clean:
-	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) build dist .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 # --- set-up -------------------------------------------------------------------------------------------------
 
@@ -78,6 +82,6 @@ $(BIN)/python:
 	@echo "set-up: making $(VENV) with `$(PYTHON) --version`"
 	@$(PYTHON) -m venv $(VENV)
 
-# Spark needs a Java. Nothing here uses Spark yet; the step that finds or fetches one goes here.
+# Spark needs a Java: the machine's, or the one that comes with the locked dependencies.
 java:
-	@echo "set-up: Java is not needed yet"
+	@echo "set-up: `$(BIN)/python -m penstock.spark.java`"

@@ -39,7 +39,7 @@ LISTS = [
 @pytest.fixture
 def on_general(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Make queries run on the general kernel from now on, plain or not."""
-    return lambda: monkeypatch.setattr("penstock.plan.planning.why_not_plain", lambda *_: "a test says so")
+    return lambda: monkeypatch.setattr("penstock.plan.planning.why_not_plain", lambda *_, **__: "a test says so")
 
 
 def engine_of(text: str) -> pk.Engine:
