@@ -23,16 +23,7 @@ from penstock.spark.session import LOOPBACK, session
 JAVA_OPTIONS = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 ROOT = Path(__file__).parents[2]
 PYTHON = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}  # workers import what tests define by its name
-STARTED_FOR = frozenset({"spark", "connect"})
 START_SECONDS = 180
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Send all tests that need Spark to one worker: one JVM, not one for each."""
-    for item in items:
-        if STARTED_FOR.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
