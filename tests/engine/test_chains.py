@@ -79,7 +79,7 @@ def test_the_engine_finds_what_the_reference_finds_if_all_matches_are_laid_out_l
 def some_later() -> tuple[Engine, Matches]:
     engine = engine_of(QUERIES["plain"])
     matches = engine.process(batches(2_000, 2_000)[0])
-    assert [type(chunk) for _, chunk in matches.chunks][:1] == [Later]
+    assert any(isinstance(chunk, Later) for _, chunk in matches.chunks)
     return engine, matches
 
 

@@ -26,6 +26,7 @@ from penstock.plan.layout import (
     HAS_FOUND,
     HAS_MATCHES,
     HAS_NODES,
+    HELD_NEXT,
     HELD_NODE,
     HELD_SEEN,
     REACH,
@@ -301,12 +302,14 @@ class PlainMatcher:
         is_packed = len(live) == int(m.segments[SEGMENT_SIZE].sum())
         assert is_packed, "a sweep leaves no gaps"
         spans = [slice(s, s + n) for s, n in zip(m.segments[SEGMENT_START], m.segments[SEGMENT_SIZE], strict=True)]
+        runs = m.runs.copy()
+        runs[HELD_NEXT] = -1  # indexes are rebuilt, and without one it holds what the last sweep left there
         return {
             "sizes": m.sizes,
             "newest": m.newest,
             "segment_sizes": m.segments[SEGMENT_SIZE],
             "nodes": m.nodes[:, : self._nodes_kept],
-            **{f"runs.{s}": m.runs[:, span] for s, span in enumerate(spans)},
+            **{f"runs.{s}": runs[:, span] for s, span in enumerate(spans)},
             **{f"registers.{s}": m.registers[:, span] for s, span in enumerate(spans)},
         }
 
