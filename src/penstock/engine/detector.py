@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from penstock.engine.arrow import Kind
 from penstock.engine.batches import Batch, Reader
+from penstock.engine.chains import Chains
 from penstock.engine.emission import Emission
 from penstock.engine.found import Found, nothing
 from penstock.engine.functions import Functions
@@ -87,7 +88,7 @@ class Detector:
             matches = Matches()
             for laid, first, stop in self.matcher.run_laid_out(start):
                 self.store.progress(first, stop)
-                matches += self.output.of_laid_out(laid)
+                matches += self.output.of_chains(laid) if isinstance(laid, Chains) else self.output.of_laid_out(laid)
         else:
             matches = self._emitted(self.matcher.run(start))
         self._reclaim()

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from penstock.engine.chains import Chains
 from penstock.engine.found import EventStore, Found, Laid, SmallInts
 from penstock.engine.functions import Functions
 from penstock.engine.returns import Returns
 from penstock.engine.rules import rules
 from penstock.engine.value_kinds import Kinds
+from penstock.plan.layout import SPAN_HIGH, SPAN_LOW
 from penstock.plan.planning import Plan
 from penstock.plan.tables import Bools, Floats, Ints
 
@@ -25,6 +27,7 @@ WindowNames: TypeAlias = Callable[[Ints, Ints], Ints]  # partition and window nu
 
 TIME = pa.timestamp("us", "UTC")
 _SHOWN = 5
+_LATER_FROM = 1024  # fewer matches are laid out at once: that costs less than to keep them as chains
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,10 @@ class Chunk:
     def __len__(self) -> int:
         return len(self.first_ts)
 
+    def laid_out(self) -> Chunk:
+        """Return itself; see `Later`."""
+        return self
+
     def lists(self, variable: int) -> pa.Array:
         """Return the numbers of a variable's events; null where it is unbound."""
         places = np.flatnonzero(self.variables == variable)
@@ -120,6 +127,48 @@ class Chunk:
         return pa.table(columns, layout.names())
 
 
+class Later:
+    """Rows that become a chunk when they are first asked for.
+
+    Args:
+        chains: the matches.
+        keys: their PARTITION BY values, a column per attribute.
+        first_window: the number of the first window that a match is in.
+        names: what this window and the following ones are called; None without WINDOW.
+    """
+
+    def __init__(self, chains: Chains, keys: tuple[pa.Array, ...], first_window: int, names: Ints | None) -> None:
+        self._chains: Chains | None = chains
+        self._size, self._keys, self._first_window, self._names = len(chains), keys, first_window, names
+        self._chunk: Chunk | None = None
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Chunk.laid_out, (self.laid_out(),)
+
+    def laid_out(self) -> Chunk:
+        """Return the chunk."""
+        chains = self._chains
+        if self._chunk is None and chains is not None:
+            laid = chains.laid_out()
+            windows = None
+            if self._names is not None and laid.windows is not None:
+                windows = self._names[laid.windows - self._first_window]
+            self._chunk = _chunk(laid, windows, self._keys)
+        self._chains = None  # behind the chunk: another thread may be here, too
+        assert self._chunk is not None
+        return self._chunk
+
+
+def _chunk(laid: Laid, windows: Ints | None, keys: tuple[pa.Array, ...]) -> Chunk:
+    return Chunk(
+        laid.offsets, laid.variables, laid.seq, windows, laid.first_ts, laid.last_ts, laid.last_ts,
+        np.ones(len(laid), np.bool_), keys, (),
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Matches:
     """Matches of one query, or of several put together with `+`.
@@ -132,7 +181,7 @@ class Matches:
     as everywhere in the language. A name that is taken already gets a number, as in `a_2`.
     """
 
-    chunks: tuple[tuple[Layout, Chunk], ...] = field(default=())
+    chunks: tuple[tuple[Layout, Chunk | Later], ...] = field(default=())
 
     def __len__(self) -> int:
         return sum(len(chunk) for _, chunk in self.chunks)
@@ -142,7 +191,7 @@ class Matches:
 
     def __iter__(self) -> Iterator[Match]:
         for layout, chunk in self.chunks:
-            yield from _rows(layout, chunk)
+            yield from _rows(layout, chunk.laid_out())
 
     def __repr__(self) -> str:
         count = len(self)
@@ -154,7 +203,7 @@ class Matches:
         """Return an Arrow table; matches of several queries have the columns of all, null where a query has none."""
         if not self.chunks:
             return _empty()
-        tables = [chunk.table(layout) for layout, chunk in self.chunks]
+        tables = [chunk.laid_out().table(layout) for layout, chunk in self.chunks]
         table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
         for place, column in enumerate(table.schema):  # no value ever told the type
             if pa.types.is_null(column.type):
@@ -258,15 +307,24 @@ class Output:
         """Return matches that need nothing more but their keys."""
         if not len(laid):
             return Matches()
-        keys = () if laid.part is None or not self.layout.keys else tuple(self.partition_keys(laid.part))
-        windows = None
-        if laid.windows is not None and laid.part is not None:
-            windows = self.window_names(laid.part, laid.windows)
-        chunk = Chunk(
-            laid.offsets, laid.variables, laid.seq, windows, laid.first_ts, laid.last_ts, laid.last_ts,
-            np.ones(len(laid), np.bool_), keys, (),
-        )  # fmt: skip
-        return Matches(((self.layout, chunk),))
+        parts = np.zeros(len(laid), np.int64) if laid.part is None else laid.part
+        keys = tuple(self.partition_keys(parts)) if self.layout.keys else ()
+        windows = None if laid.windows is None else self.window_names(parts, laid.windows)
+        return Matches(((self.layout, _chunk(laid, windows, keys)),))
+
+    def of_chains(self, chains: Chains) -> Matches:
+        """Return matches that need nothing more but their keys, and that are laid out later, if they are many."""
+        is_later, names, low = len(chains) >= _LATER_FROM, None, 0
+        if is_later and chains.spans is not None:
+            low, high = int(chains.spans[SPAN_LOW].min()), int(chains.spans[SPAN_HIGH].max())
+            # Their names may be forgotten soon; keys would make a table of them large, as would a leap in time.
+            is_later = not self.layout.keys and high - low < len(chains)
+            if is_later:
+                names = self.window_names(np.zeros(high - low + 1, np.int64), np.arange(low, high + 1))
+        if not is_later:
+            return self.of_laid_out(chains.laid_out())
+        keys = tuple(self.partition_keys(chains.part())) if self.layout.keys else ()
+        return Matches(((self.layout, Later(chains, keys, low, names)),))
 
     def of(self, found: Found) -> Matches:
         """Return matches, one for each window that they are in."""

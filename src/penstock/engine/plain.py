@@ -4,34 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 
+from penstock.engine.chains import Chains, endings, spare
 from penstock.engine.elements import Elements
-from penstock.engine.found import Found, Laid, SmallInts
+from penstock.engine.found import Found, SmallInts
 from penstock.engine.hooks import Hooks
 from penstock.engine.matcher import MAX_FOUND, TooManyRunsError, lowest
 from penstock.engine.store import Store
-from penstock.kernel.plain import process, sweep_all
+from penstock.kernel.plain import process
 from penstock.kernel.plain_memory import new_plain_memory, with_plain_room
-from penstock.kernel.reclaiming import (
-    chain_lengths,
-    lay_out,
-    mark_ancestors,
-    match_offsets,
-    number_rounds,
-    repeat_per_window,
-    unroll_chains,
-    window_rows,
-)
+from penstock.kernel.reclaiming import chain_lengths, keep_needed, number_rounds, unroll_chains
+from penstock.kernel.sweeping import sweep_all
 from penstock.plan import layout
 from penstock.plan.layout import (
     HAS_CHECKS,
     HAS_CREATED,
+    HAS_ENDED,
     HAS_EVENTS,
     HAS_FOUND,
     HAS_MATCHES,
     HAS_NODES,
+    HELD_NEXT,
     HELD_NODE,
     HELD_SEEN,
     REACH,
@@ -44,6 +40,7 @@ from penstock.plan.registers import Keep, Register
 from penstock.plan.tables import Bools, Floats, Ints
 
 _T = TypeVar("_T")
+_MOST_FOUND = 4 * MAX_FOUND  # they take little room: an int32 each, and a group's end
 
 
 class PlainMatcher:
@@ -59,6 +56,7 @@ class PlainMatcher:
         self._loops = np.array([bool(v.loops) for v in plan.numbered.variables])
         self._has_rounds = (bool(plan.query.returns) or plan.postpones) and bool(self._loops.any())
         self._nodes_kept = 0
+        self._chains: WeakSet[Chains] = WeakSet()  # matches that were given out; those that somebody still has
         self._stopped = layout.DONE, -1  # why and before which event the kernel last stopped
         self._places = (np.cumsum([not v.is_negated for v in plan.numbered.variables]) - 1).astype(np.int32)
         store.functions.when_text.append(self._follow_texts)
@@ -69,9 +67,9 @@ class PlainMatcher:
         """Process the events of the store from place `start` on; yield matches, and the events that they are of."""
         return self._run(start, self._drain)
 
-    def run_laid_out(self, start: int) -> Iterator[tuple[Laid, int, int]]:
-        """Like `run`, for queries that let every match pass: it is laid out as users get it, once."""
-        return self._run(start, self._drain_laid_out)
+    def run_laid_out(self, start: int) -> Iterator[tuple[Chains, int, int]]:
+        """Like `run`, for queries that let every match pass: it is laid out as users get it, once, when they ask."""
+        return self._run(start, self._drain_chains)
 
     def set_hooks(self, hooks: Hooks | None, start: int) -> None:
         """Say what is shed and counted of the events from place `start` on."""
@@ -153,7 +151,7 @@ class PlainMatcher:
                 start = at
             if status == layout.DONE:
                 return
-            if status != layout.MORE_FOUND or not count or self.memory.found.shape[1] < MAX_FOUND:
+            if status != layout.MORE_FOUND or not count or self.memory.found.shape[1] < _MOST_FOUND:
                 self._make_room(status, at)
 
     def _load(self) -> None:
@@ -214,37 +212,24 @@ class PlainMatcher:
 
     def _drain(self) -> Found:
         m, count = self.memory, int(self.memory.sizes[HAS_FOUND])
-        table = m.found[:, :count]
-        found = self._unrolled(table[layout.MATCH_NODE], table[layout.MATCH_EVENT], table[layout.MATCH_VARIABLE])
-        m.sizes[HAS_FOUND] = 0
+        events, variables = endings(m)
+        low = high = np.zeros(count, np.int64)
+        if m.spans.shape[1]:
+            low, high = m.spans[layout.SPAN_LOW, :count].copy(), m.spans[layout.SPAN_HIGH, :count].copy()
+        found = self._unrolled(m.found[layout.MATCH_NODE, :count], events, variables, low, high)
+        m.sizes[[HAS_FOUND, HAS_ENDED]] = 0
         return found
 
-    def _drain_laid_out(self) -> Laid:
-        m, count = self.memory, int(self.memory.sizes[HAS_FOUND])
-        offsets = np.zeros(count + 1, np.int64)
-        match_offsets(m.nodes, m.found, offsets)
-        variables, seq = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int64)
-        times = np.empty((2, count), np.int64)
-        lay_out(m.nodes, m.found, m.events, self._places, offsets, variables, seq, times)
-        m.sizes[HAS_FOUND] = 0
-        last = m.found[layout.MATCH_EVENT, :count]
-        if self.plan.query.window is None:
-            part = m.events[layout.EVENT_PART, last] if self.plan.query.partition else None
-            return Laid(offsets, variables, seq, times[0], times[1], part)
-        return self._per_window(count, offsets, variables, seq, times)
+    def _drain_chains(self) -> Chains:
+        query = self.plan.query
+        chains = Chains(
+            self.memory, self._places, has_windows=query.window is not None, has_parts=bool(query.partition)
+        )
+        self.memory.sizes[[HAS_FOUND, HAS_ENDED]] = 0
+        self._chains.add(chains)
+        return chains
 
-    def _per_window(self, count: int, offsets: Ints, variables: SmallInts, seq: Ints, times: Ints) -> Laid:
-        """Repeat matches that are laid out for each of their windows."""
-        m, rows = self.memory, window_rows(self.memory.found, count)
-        starts, windows, last = np.zeros(rows + 1, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
-        pieces = np.empty(0, np.int32), np.empty(0, np.int64), np.empty((2, rows), np.int64)
-        repeat_per_window(m.found, offsets, variables, seq, times, starts, *pieces, windows, last)
-        pieces = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int64), pieces[2]
-        repeat_per_window(m.found, offsets, variables, seq, times, starts, *pieces, windows, last)
-        part = m.events[layout.EVENT_PART, last]
-        return Laid(starts, pieces[0], pieces[1], pieces[2][0], pieces[2][1], part, windows)
-
-    def _unrolled(self, nodes: Ints, events: Ints, variables: Ints) -> Found:
+    def _unrolled(self, nodes: SmallInts, events: SmallInts, variables: SmallInts, low: Ints, high: Ints) -> Found:
         """Lay out matches flat: chains of nodes, each with one more element."""
         m, count = self.memory, len(nodes)
         lengths = np.zeros(count, np.int64)
@@ -259,7 +244,6 @@ class PlainMatcher:
         store = self.store
         by_count = self.tables.options[layout.PLAIN_BY_COUNT]
         known_ts = np.zeros(count) if by_count else store.events[layout.EVENT_TS, events].astype(np.float64)
-        low, high = m.found[layout.MATCH_LOW, :count].copy(), m.found[layout.MATCH_HIGH, :count].copy()
         known_pos = store.events[layout.EVENT_POS, events].astype(np.float64)
         part = store.events[layout.EVENT_PART, events]
         return Found(offsets, of, flat, rounds, low, high, part, known_ts, known_pos)
@@ -271,14 +255,10 @@ class PlainMatcher:
         live = self._live()
         nodes = m.runs[HELD_NODE, live]
         events, variables = m.nodes[layout.LINK_EVENT, nodes], m.nodes[layout.LINK_VARIABLE, nodes]
-        parents = m.nodes[layout.LINK_PARENT, nodes].astype(np.int64)
-        if m.found.shape[1] < len(live):
-            self.memory = m = m._replace(found=np.zeros((layout.MATCH_WIDTH, len(live)), np.int64))
-        m.found[layout.MATCH_LOW, : len(live)] = m.found[layout.MATCH_HIGH, : len(live)] = 0
+        low = high = np.zeros(len(live), np.int64)
         if options[layout.PLAIN_LOW] >= 0:
-            m.found[layout.MATCH_LOW, : len(live)] = m.registers[options[layout.PLAIN_LOW], live]
-            m.found[layout.MATCH_HIGH, : len(live)] = m.registers[options[layout.PLAIN_HIGH], live]
-        return self._unrolled(parents, events.astype(np.int64), variables.astype(np.int64))
+            low, high = m.registers[options[[layout.PLAIN_LOW, layout.PLAIN_HIGH]]][:, live].astype(np.int64)
+        return self._unrolled(m.nodes[layout.LINK_PARENT, nodes], events, variables, low, high)
 
     def windows(self) -> tuple[Ints, Ints]:
         """Return the partition and the first window of every run."""
@@ -313,26 +293,18 @@ class PlainMatcher:
         """Drop the elements that no run goes back to, after dropping the runs that are over."""
         m = self.memory
         sweep_all(self.tables, m, now)
-        count, live = int(m.sizes[HAS_NODES]), self._live()
-        marked = np.zeros(count, np.bool_)
-        marked[m.runs[HELD_NODE, live]] = True
-        mark_ancestors(m.nodes[layout.LINK_PARENT, :count], marked)
-        if marked.all():
-            self._nodes_kept = count
-            return
-        places = np.cumsum(marked) - 1
-        kept = m.nodes[:, :count][:, marked]
-        parents = kept[layout.LINK_PARENT]
-        kept[layout.LINK_PARENT] = np.where(parents >= 0, places[parents], -1)
-        m.nodes[:, : kept.shape[1]] = kept
-        m.runs[HELD_NODE, live] = places[m.runs[HELD_NODE, live]]
-        m.sizes[HAS_NODES] = self._nodes_kept = kept.shape[1]
+        is_held = spare([each for each in self._chains if each.nodes is m.nodes], m.nodes)
+        to, places = np.empty_like(m.nodes) if is_held else m.nodes, np.zeros(int(m.sizes[HAS_NODES]), np.int32)
+        m.sizes[HAS_NODES] = self._nodes_kept = keep_needed(m.segments, m.runs, m.nodes, places, to)
+        self.memory = m._replace(nodes=to)
 
     def needed(self) -> Bools:
-        """Return which events of the store are bound in runs; all of them have been processed."""
+        """Return which events of the store are bound in runs; all of them have been processed, and may now move."""
         self._reclaim_nodes(self.store.size - 1)
-        needed = np.zeros(self.store.size, np.bool_)
+        store, needed = self.store, np.zeros(self.store.size, np.bool_)
         needed[self.memory.nodes[layout.LINK_EVENT, : self._nodes_kept]] = True
+        if spare([each for each in self._chains if each.events is store.events], store.events):
+            store.events = store.events.copy()
         return needed
 
     def move_events(self, places: Ints) -> None:
@@ -362,12 +334,14 @@ class PlainMatcher:
         is_packed = len(live) == int(m.segments[SEGMENT_SIZE].sum())
         assert is_packed, "a sweep leaves no gaps"
         spans = [slice(s, s + n) for s, n in zip(m.segments[SEGMENT_START], m.segments[SEGMENT_SIZE], strict=True)]
+        runs = m.runs.copy()
+        runs[HELD_NEXT] = -1  # indexes are rebuilt, and without one it holds what the last sweep left there
         return {
             "sizes": m.sizes,
             "newest": m.newest,
             "segment_sizes": m.segments[SEGMENT_SIZE],
             "nodes": m.nodes[:, : self._nodes_kept],
-            **{f"runs.{s}": m.runs[:, span] for s, span in enumerate(spans)},
+            **{f"runs.{s}": runs[:, span] for s, span in enumerate(spans)},
             **{f"registers.{s}": m.registers[:, span] for s, span in enumerate(spans)},
         }
 
@@ -388,8 +362,10 @@ class PlainMatcher:
         nodes = np.zeros((layout.LINK_WIDTH, max(256, kept + kept // 2)), np.int32)
         nodes[:, :kept] = state["nodes"]
         self._nodes_kept = kept
+        sizes_now = np.zeros_like(m.sizes)
+        sizes_now[: len(state["sizes"])] = state["sizes"]  # an older snapshot has fewer
         self.memory = m._replace(
-            sizes=state["sizes"].copy(), newest=state["newest"].copy(), segments=segments, runs=runs,
+            sizes=sizes_now, newest=state["newest"].copy(), segments=segments, runs=runs,
             registers=registers, nodes=nodes, heads=np.full(runs.shape[1], -1, np.int32),
         )  # fmt: skip
         self._load()

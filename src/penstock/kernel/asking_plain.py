@@ -18,6 +18,7 @@ from penstock.plan.layout import (
     HAS_STAMP,
     HELD_SEEN,
     LEAVE,
+    NO_WAY,
     PICK_HIGH,
     PICK_LOW,
     PICK_ORDER,
@@ -39,6 +40,7 @@ from penstock.plan.layout import (
     PLAIN_STEP_END,
     PLAIN_VARIABLE,
     SEGMENT_SIZE,
+    SEVERAL_WAYS,
     SHRINK,
     SLOT_CONSUMED,
     SLOT_LEFT,
@@ -95,16 +97,35 @@ def is_resolved(t: PlainTables) -> bool:
 
 
 @inlined
-def ask_runs(t: PlainTables, m: PlainMemory, event: int) -> int:
+def taker(m: PlainMemory, event: int) -> int:
+    """Return the variable that can take an event: mostly there is one; else NO_WAY or SEVERAL_WAYS."""
+    variable = NO_WAY
+    for v in range(m.fits.shape[0]):
+        if m.fits[v, event]:
+            variable = v if variable == NO_WAY else SEVERAL_WAYS
+    return variable
+
+
+@inlined
+def steps_from(t: PlainTables, m: PlainMemory, state: int, variable: int) -> tuple[int, int]:
+    """Return the range of steps from a state to ask, where `variable` is what `taker` says."""
+    step = SEVERAL_WAYS if variable < 0 else m.ways[state, variable]
+    if step == SEVERAL_WAYS:
+        return t.states[state, PLAIN_STEP], t.states[state, PLAIN_STEP_END]
+    return (0, 0) if step == NO_WAY else (step, step + 1)
+
+
+@inlined
+def ask_runs(t: PlainTables, m: PlainMemory, event: int, variable: int) -> int:
     """Note, step by step, the runs that can take an event; return how many candidates, -1 if there is no room."""
     count, at = 0, event - m.sizes[HAS_BATCH]
     for s in range(1, len(t.states)):
-        size = m.segments[SEGMENT_SIZE, s]
-        if size == 0 or (t.options[PLAIN_SKIPS] and m.skips[s, at]):
+        size, steps = m.segments[SEGMENT_SIZE, s], steps_from(t, m, s, variable)
+        if size == 0 or steps[0] == steps[1] or (t.options[PLAIN_SKIPS] and m.skips[s, at]):
             continue
         is_choice = t.options[PLAIN_MOVES] and not is_resolved(t)
         is_choice = is_choice and t.states[s, PLAIN_STEP_END] - t.states[s, PLAIN_STEP] > 1
-        for step in range(t.states[s, PLAIN_STEP], t.states[s, PLAIN_STEP_END]):
+        for step in range(steps[0], steps[1]):
             if not m.fits[t.steps[step, PLAIN_VARIABLE], event]:
                 continue
             if count + size >= m.candidates.shape[1]:
@@ -132,14 +153,14 @@ def can_open(t: PlainTables, m: PlainMemory, step: int, event: int) -> bool:
 
 
 @inlined
-def ask_openings(t: PlainTables, m: PlainMemory, event: int, count: int) -> int:
+def ask_openings(t: PlainTables, m: PlainMemory, event: int, count: int, variable: int) -> int:
     """Note the runs that an event opens: all of them under EACH; else one per variable, where the event is free."""
     low, high = m.events[EVENT_LOW, event], m.events[EVENT_HIGH, event]
     at = event - m.sizes[HAS_BATCH]
     if (t.options[PLAIN_LOW] >= 0 and low > high) or (t.options[PLAIN_SKIPS] and m.skips[0, at]):
         return count
-    opened = count
-    for step in range(t.states[0, PLAIN_STEP], t.states[0, PLAIN_STEP_END]):
+    opened, steps = count, steps_from(t, m, 0, variable)
+    for step in range(steps[0], steps[1]):
         if not can_open(t, m, step, event):
             continue
         if t.options[PLAIN_MOVES]:
@@ -256,7 +277,7 @@ def sort_by_birth(t: PlainTables, m: PlainMemory, count: int) -> None:
 
 
 @part
-def resolve(t: PlainTables, m: PlainMemory, event: int, count: int) -> int:
+def resolve(t: PlainTables, m: PlainMemory, event: int, count: int, variable: int) -> int:
     """Give the event to the oldest runs that can take it, window by window; then ask who opens a run.
 
     What was asked becomes the lower part of the candidates; what is done stands behind it. Return how many there are
@@ -286,7 +307,7 @@ def resolve(t: PlainTables, m: PlainMemory, event: int, count: int) -> int:
             k += 1
         if done > before:
             done = keep_rest(m, done, run, base, low, high)
-    return ask_openings(t, m, event, done)
+    return ask_openings(t, m, event, done, variable)
 
 
 @part

@@ -9,14 +9,34 @@ from __future__ import annotations
 import math
 
 from penstock.kernel.calling import arity_of, call_block
-from penstock.kernel.compiling import part
+from penstock.kernel.compiling import inlined, part
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.stack import arithmetic, comparison, function, is_text, truth
-from penstock.plan.layout import ABS, ADD, AND, CALL, CONST, EQ, GE, LN, MUL, NEG, NOT, OR, REF, SIGN, SUB
+from penstock.plan.layout import (
+    ABS,
+    ADD,
+    AND,
+    CALL,
+    CONST,
+    EQ,
+    GE,
+    GT,
+    LE,
+    LN,
+    LT,
+    MUL,
+    NEG,
+    NOT,
+    OR,
+    REF,
+    SIGN,
+    SUB,
+)
 from penstock.plan.plain import PlainTables
+from penstock.plan.tables import Floats, Ints
 
 
-@part
+@inlined
 def push(
     t: PlainTables, m: PlainMemory, loads: tuple[int, int], reference: int, event: int, top: int, size: int
 ) -> None:
@@ -36,7 +56,30 @@ def push(
             return
 
 
-@part
+@inlined
+def compare(code: int, a: Floats, b: Floats, ranks: Ints, size: int) -> None:
+    """Put 1 where a comparison is true, else 0, in place of the left values."""
+    has_texts = False
+    for i in range(size):
+        has_texts |= is_text(a[i]) | is_text(b[i])
+    if has_texts:
+        for i in range(size):
+            a[i] = comparison(code, a[i], b[i], ranks)
+    elif code in (GT, GE):
+        for i in range(size):
+            a[i] = truth((a[i] > b[i]) | ((a[i] == b[i]) & (code == GE)))
+    elif code in (LT, LE):
+        for i in range(size):
+            a[i] = truth((a[i] < b[i]) | ((a[i] == b[i]) & (code == LE)))
+    elif code == EQ:
+        for i in range(size):
+            a[i] = truth(a[i] == b[i])
+    else:
+        for i in range(size):
+            a[i] = truth((a[i] < b[i]) | (a[i] > b[i]))  # what is missing is neither
+
+
+@inlined
 def combine(m: PlainMemory, code: int, top: int, size: int) -> None:
     """Put the result of an operation on two values in place of the lower one."""
     a, b = m.lanes[top], m.lanes[top + 1]
@@ -46,8 +89,7 @@ def combine(m: PlainMemory, code: int, top: int, size: int) -> None:
             x = a[i] * b[i] if code == MUL else a[i] + sign * b[i]
             a[i] = math.nan if is_text(a[i]) or is_text(b[i]) else x
     elif EQ <= code <= GE:
-        for i in range(size):
-            a[i] = comparison(code, a[i], b[i], m.ranks)
+        compare(code, a, b, m.ranks, size)
     elif code == AND:
         for i in range(size):
             a[i] = truth(a[i] == 1.0 and b[i] == 1.0)

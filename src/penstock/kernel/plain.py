@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import math
 
-from penstock.kernel.asking_plain import ask_openings, ask_runs, is_resolved, resolve, shed_windows
+from penstock.kernel.asking_plain import ask_openings, ask_runs, is_resolved, resolve, shed_windows, taker
 from penstock.kernel.compiling import entry, inlined, part
 from penstock.kernel.observing import observe
-from penstock.kernel.plain_memory import FIRST_SWEEP, PlainMemory
+from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.plain_registers import copy_register, set_registers
-from penstock.kernel.scanning import bucket, reach_of, scan
+from penstock.kernel.scanning import reach_of, scan
+from penstock.kernel.sweeping import add_to_index, sweep_due
 from penstock.plan.layout import (
     COPY_RUN,
     DONE,
+    ENDED_EVENT,
+    ENDED_FIRST,
+    ENDED_VARIABLE,
     EVENT_LOW,
     EVENT_PART,
     EVENT_POS,
@@ -28,34 +32,30 @@ from penstock.plan.layout import (
     HAS_BATCH,
     HAS_BIRTHS,
     HAS_CREATED,
+    HAS_ENDED,
     HAS_FOUND,
     HAS_GROUPS,
     HAS_MATCHES,
     HAS_NODES,
     HAS_STAMP,
-    HELD_NEXT,
     HELD_NODE,
     HELD_SEEN,
     LINK_EVENT,
     LINK_PARENT,
     LINK_VARIABLE,
-    MATCH_EVENT,
-    MATCH_HIGH,
-    MATCH_LOW,
     MATCH_NODE,
-    MATCH_VARIABLE,
     MORE_CANDIDATES,
     MORE_FOUND,
     MORE_NODES,
     MORE_RUNS,
     NEWEST_LOW,
     NEWEST_POS,
+    NO_WAY,
     PICK_HIGH,
     PICK_LOW,
     PICK_RUN,
     PLAIN_BIRTH,
     PLAIN_BIT,
-    PLAIN_BY_COUNT,
     PLAIN_ENDS,
     PLAIN_HIGH,
     PLAIN_INDEX,
@@ -75,47 +75,63 @@ from penstock.plan.layout import (
     PLAIN_STEP_END,
     PLAIN_TARGET,
     PLAIN_VARIABLE,
-    PLAIN_WITHIN,
     REACH,
     SEGMENT_DEAD,
     SEGMENT_NEED,
     SEGMENT_ROOM,
     SEGMENT_SIZE,
     SEGMENT_START,
-    SEGMENT_SWEEP,
     SHRINK,
+    SPAN_HIGH,
+    SPAN_LOW,
     TAKE,
     TOO_MANY_RUNS,
 )
 from penstock.plan.plain import PlainTables
+from penstock.plan.tables import Floats
 
 State = int
 
 
 @inlined
+def goes_on(t: PlainTables, state: int) -> bool:
+    """Return whether runs can be in a state: there are steps from it."""
+    return bool(t.states[state, PLAIN_STEP] < t.states[state, PLAIN_STEP_END])
+
+
+@inlined
 def room_for(t: PlainTables, m: PlainMemory) -> int:
     """Return DONE if there is room for what the groups bring, or what there is too little of."""
-    nodes, found, runs = m.sizes[HAS_NODES], m.sizes[HAS_FOUND], 0
+    nodes, found, made, copies = m.sizes[HAS_NODES], m.sizes[HAS_FOUND], 0, 0
+    for g in range(m.sizes[HAS_GROUPS]):
+        if m.groups[g, GROUP_KIND] == TAKE:
+            target = t.steps[m.groups[g, GROUP_STEP], PLAIN_TARGET]
+            m.segments[SEGMENT_NEED, target] = m.segments[SEGMENT_SIZE, target]
+        elif m.groups[g, GROUP_KIND] == COPY_RUN:
+            copies += m.groups[g, GROUP_TO] - m.groups[g, GROUP_FROM]
     is_short = False
-    for s in range(len(t.states)):
-        need = 0
-        for g in range(m.sizes[HAS_GROUPS]):
+    if copies > 0:  # it is not known here of which state they are
+        for s in range(len(t.states)):
+            m.segments[SEGMENT_NEED, s] = m.segments[SEGMENT_SIZE, s] + copies
+            is_short |= goes_on(t, s) and m.segments[SEGMENT_NEED, s] > m.segments[SEGMENT_ROOM, s]
+    for g in range(m.sizes[HAS_GROUPS]):
+        if m.groups[g, GROUP_KIND] == TAKE:
             size = m.groups[g, GROUP_TO] - m.groups[g, GROUP_FROM]
-            if m.groups[g, GROUP_KIND] == TAKE and t.steps[m.groups[g, GROUP_STEP], PLAIN_TARGET] == s:
-                need += size
-                found += size * t.states[s, PLAIN_ENDS]
-            elif m.groups[g, GROUP_KIND] == COPY_RUN:
-                need += size
-        if t.states[s, PLAIN_STEP] < t.states[s, PLAIN_STEP_END]:
-            nodes += need
-            runs += m.segments[SEGMENT_SIZE, s] - m.segments[SEGMENT_DEAD, s] + need
-            m.segments[SEGMENT_NEED, s] = m.segments[SEGMENT_SIZE, s] + need
-            is_short |= m.segments[SEGMENT_NEED, s] > m.segments[SEGMENT_ROOM, s]
-    if runs > t.options[PLAIN_MAX_RUNS]:
-        return TOO_MANY_RUNS
+            target = t.steps[m.groups[g, GROUP_STEP], PLAIN_TARGET]
+            found += size * t.states[target, PLAIN_ENDS]
+            if goes_on(t, target):
+                made += size
+                m.segments[SEGMENT_NEED, target] += size
+                is_short |= m.segments[SEGMENT_NEED, target] > m.segments[SEGMENT_ROOM, target]
+    if m.registers.shape[1] > t.options[PLAIN_MAX_RUNS]:  # else there are no places for too many
+        runs = made + copies
+        for s in range(len(t.states)):
+            runs += m.segments[SEGMENT_SIZE, s] - m.segments[SEGMENT_DEAD, s]
+        if runs > t.options[PLAIN_MAX_RUNS]:
+            return TOO_MANY_RUNS
     if is_short:
         return MORE_RUNS
-    if nodes > m.nodes.shape[1]:
+    if nodes + made > m.nodes.shape[1]:
         return MORE_NODES
     return MORE_FOUND if found > m.found.shape[1] else DONE
 
@@ -127,10 +143,9 @@ def room_for(t: PlainTables, m: PlainMemory) -> int:
 def take(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop: int) -> None:
     """Let candidates take the event by a step."""
     target = t.steps[step, PLAIN_TARGET]
-    goes_on = t.states[target, PLAIN_STEP] < t.states[target, PLAIN_STEP_END]
-    if t.states[target, PLAIN_ENDS] and not (t.options[PLAIN_MOVES] and goes_on):
+    if t.states[target, PLAIN_ENDS] and not (t.options[PLAIN_MOVES] and goes_on(t, target)):
         note_matches(t, m, event, step, start, stop)
-    if goes_on:
+    if goes_on(t, target):
         make_runs(t, m, event, step, start, stop)
     if t.options[PLAIN_MOVES] and not is_resolved(t):
         for c in range(start, stop):
@@ -147,81 +162,84 @@ def leave(m: PlainMemory, state: int, run: int) -> None:
 
 @inlined
 def note_matches(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop: int) -> None:
-    """Note the matches that candidates have become."""
-    k = m.sizes[HAS_FOUND] - start
+    """Note the matches that candidates have become: what they share once, and of each the element before the last."""
+    first, group = m.sizes[HAS_FOUND], m.sizes[HAS_ENDED]
     m.sizes[HAS_FOUND] += stop - start
     m.sizes[HAS_MATCHES] += stop - start
-    for c in range(start, stop):
-        run = m.candidates[PICK_RUN, c]
-        m.found[MATCH_NODE, k + c] = -1 if run < 0 else m.runs[HELD_NODE, run]
-        m.found[MATCH_EVENT, k + c], m.found[MATCH_VARIABLE, k + c] = event, t.steps[step, PLAIN_VARIABLE]
+    m.sizes[HAS_ENDED] += 1
+    m.found[ENDED_FIRST, group], m.found[ENDED_EVENT, group] = first, event
+    m.found[ENDED_VARIABLE, group] = t.steps[step, PLAIN_VARIABLE]
+    if t.steps[step, PLAIN_SOURCE] == 0:
+        for k in range(first, first + stop - start):
+            m.found[MATCH_NODE, k] = -1
+    else:
+        before, picked, nodes = m.found[MATCH_NODE], m.candidates[PICK_RUN], m.runs[HELD_NODE]
+        for c in range(start, stop):
+            before[first + c - start] = nodes[picked[c]]
     if t.options[PLAIN_LOW] >= 0:
         for c in range(start, stop):
-            m.found[MATCH_LOW, k + c] = m.candidates[PICK_LOW, c]
-            m.found[MATCH_HIGH, k + c] = m.candidates[PICK_HIGH, c]
+            m.spans[SPAN_LOW, first + c - start] = m.candidates[PICK_LOW, c]
+            m.spans[SPAN_HIGH, first + c - start] = m.candidates[PICK_HIGH, c]
 
 
 @inlined
 def make_nodes(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop: int) -> int:
     """Make the elements that candidates add by a step; return the first."""
-    first = m.sizes[HAS_NODES]
+    first, variable = m.sizes[HAS_NODES], t.steps[step, PLAIN_VARIABLE]
     m.sizes[HAS_NODES] += stop - start
-    for c in range(start, stop):
-        run, node = m.candidates[PICK_RUN, c], first + c - start
-        m.nodes[LINK_EVENT, node], m.nodes[LINK_VARIABLE, node] = event, t.steps[step, PLAIN_VARIABLE]
-        m.nodes[LINK_PARENT, node] = -1 if run < 0 else m.runs[HELD_NODE, run]
+    is_new = t.steps[step, PLAIN_SOURCE] == 0
+    picked, nodes = m.candidates[PICK_RUN], m.runs[HELD_NODE]
+    for node in range(first, first + stop - start):
+        m.nodes[LINK_EVENT, node], m.nodes[LINK_VARIABLE, node] = event, variable
+        m.nodes[LINK_PARENT, node] = -1 if is_new else nodes[picked[start + node - first]]
     return first
+
+
+@inlined
+def fill(row: Floats, start: int, stop: int, x: float) -> None:
+    """Write a number to places start .. stop-1; a slice would cost more than the few places that it mostly is."""
+    for i in range(start, stop):
+        row[i] = x
 
 
 @inlined
 def make_runs(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop: int) -> None:
     """Make the runs that candidates become by a step."""
     nodes = make_nodes(t, m, event, step, start, stop)
-    target, is_new = t.steps[step, PLAIN_TARGET], t.steps[step, PLAIN_SOURCE] == 0
+    target = t.steps[step, PLAIN_TARGET]
     to = m.segments[SEGMENT_START, target] + m.segments[SEGMENT_SIZE, target]
+    end = to + stop - start
     m.segments[SEGMENT_SIZE, target] += stop - start
     m.sizes[HAS_CREATED] += stop - start
-    for c in range(start, stop):
-        i = to + c - start
-        m.runs[HELD_NODE, i], m.runs[HELD_SEEN, i] = nodes + c - start, -1
-    if is_new:
-        m.registers[REACH, to : to + stop - start] = reach_of(t, m, event)
-        birth = t.options[PLAIN_BIRTH]
+    for i in range(to, end):
+        m.runs[HELD_NODE, i], m.runs[HELD_SEEN, i] = nodes + i - to, -1
+    birth, part = t.options[PLAIN_BIRTH], t.options[PLAIN_PART]
+    if t.steps[step, PLAIN_SOURCE] == 0:
+        fill(m.registers[REACH], to, end, float(reach_of(t, m, event)))
         if birth >= 0:
-            m.registers[birth, to : to + stop - start] = m.sizes[HAS_BIRTHS]
+            fill(m.registers[birth], to, end, float(m.sizes[HAS_BIRTHS]))
             m.sizes[HAS_BIRTHS] += 1
-        if t.options[PLAIN_PART] >= 0:
-            m.registers[t.options[PLAIN_PART], to : to + stop - start] = m.events[EVENT_PART, event]
+        if part >= 0:
+            fill(m.registers[part], to, end, float(m.events[EVENT_PART, event]))
     else:
         copy_register(m, m.registers[REACH], REACH, start, stop, to)
-        for k in (PLAIN_BIRTH, PLAIN_PART):
-            if t.options[k] >= 0:
-                copy_register(m, m.registers[t.options[k]], t.options[k], start, stop, to)
+        if birth >= 0:
+            copy_register(m, m.registers[birth], birth, start, stop, to)
+        if part >= 0:
+            copy_register(m, m.registers[part], part, start, stop, to)
     if t.options[PLAIN_LAST] >= 0:
-        m.registers[t.options[PLAIN_LAST], to : to + stop - start] = m.events[EVENT_POS, event]
+        fill(m.registers[t.options[PLAIN_LAST]], to, end, float(m.events[EVENT_POS, event]))
     if t.options[PLAIN_LOW] >= 0:
-        for c in range(start, stop):
-            m.registers[t.options[PLAIN_LOW], to + c - start] = m.candidates[PICK_LOW, c]
-            m.registers[t.options[PLAIN_HIGH], to + c - start] = m.candidates[PICK_HIGH, c]
+        for i in range(to, end):
+            m.registers[t.options[PLAIN_LOW], i] = m.candidates[PICK_LOW, start + i - to]
+            m.registers[t.options[PLAIN_HIGH], i] = m.candidates[PICK_HIGH, start + i - to]
     set_registers(t, m, step, event, start, stop, to)
     mask = t.steps[step, PLAIN_MASK]
     if mask >= 0:
-        for i in range(to, to + stop - start):
+        for i in range(to, end):
             m.registers[mask, i] += t.steps[step, PLAIN_BIT]
     if t.states[target, PLAIN_INDEX] >= 0:
-        for i in range(to, to + stop - start):
-            add_to_index(t, m, target, i)
-
-
-@inlined
-def add_to_index(t: PlainTables, m: PlainMemory, state: int, run: int) -> None:
-    """Put a run first in its bucket; a run without a key can take nothing, and stands in none."""
-    key = m.registers[t.states[state, PLAIN_INDEX], run]
-    if math.isnan(key):
-        return
-    at = bucket(key, m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state])
-    m.runs[HELD_NEXT, run] = m.heads[at]
-    m.heads[at] = run
+        add_to_index(t, m, target, to, end)
 
 
 @part
@@ -248,7 +266,7 @@ def copy_run(t: PlainTables, m: PlainMemory, c: int) -> None:
     m.registers[t.options[PLAIN_LOW], to] = m.candidates[PICK_LOW, c]
     m.registers[t.options[PLAIN_HIGH], to] = m.candidates[PICK_HIGH, c]
     if t.states[state, PLAIN_INDEX] >= 0:
-        add_to_index(t, m, state, to)
+        add_to_index(t, m, state, to, to + 1)
 
 
 @inlined
@@ -270,64 +288,13 @@ def make_true(t: PlainTables, m: PlainMemory, event: int) -> None:
                 leave(m, state_of(m, run), run)
 
 
-# --- runs that are over ------------------------------------------------------------------------------------------
-
-
-@inlined
-def is_over(t: PlainTables, m: PlainMemory, run: int, now: int) -> bool:
-    """Return whether a run has left or can take no more; `now` is the newest event."""
-    reach = m.registers[REACH, run]
-    if math.isnan(reach):
-        return True
-    part = 0 if t.options[PLAIN_PART] < 0 else int(m.registers[t.options[PLAIN_PART], run])
-    newest = m.newest[NEWEST_POS, part] if t.options[PLAIN_BY_COUNT] else reach_of(t, m, now)
-    if reach < newest - t.options[PLAIN_WITHIN]:
-        return True
-    if t.options[PLAIN_LAST] >= 0 and m.registers[t.options[PLAIN_LAST], run] < m.newest[NEWEST_POS, part]:
-        return True
-    return t.options[PLAIN_HIGH] >= 0 and m.registers[t.options[PLAIN_HIGH], run] < m.newest[NEWEST_LOW, part]
-
-
-@part
-def sweep(t: PlainTables, m: PlainMemory, state: int, now: int) -> None:
-    """Drop the runs of a state that are over, and build its index anew."""
-    start, size = m.segments[SEGMENT_START, state], m.segments[SEGMENT_SIZE, state]
-    kept = start
-    for run in range(start, start + size):
-        if is_over(t, m, run, now):
-            continue
-        if kept != run:
-            for k in range(m.runs.shape[0]):
-                m.runs[k, kept] = m.runs[k, run]
-            for k in range(m.registers.shape[0]):
-                m.registers[k, kept] = m.registers[k, run]
-        kept += 1
-    m.segments[SEGMENT_SIZE, state], m.segments[SEGMENT_DEAD, state] = kept - start, 0
-    m.segments[SEGMENT_SWEEP, state] = FIRST_SWEEP + (kept - start) + (kept - start) // 2
-    if t.states[state, PLAIN_INDEX] >= 0:
-        m.heads[start : start + m.segments[SEGMENT_ROOM, state]] = -1
-        for run in range(start, kept):
-            add_to_index(t, m, state, run)
-
-
-@inlined
-def sweep_due(t: PlainTables, m: PlainMemory, now: int) -> None:
-    """Sweep the states that have grown by half since they were last swept, or of whose runs many have left."""
-    for s in range(1, len(t.states)):
-        size = m.segments[SEGMENT_SIZE, s]
-        if size > m.segments[SEGMENT_SWEEP, s] or m.segments[SEGMENT_DEAD, s] > FIRST_SWEEP + size // 4:
-            sweep(t, m, s, now)
-
-
-@entry
-def sweep_all(t: PlainTables, m: PlainMemory, now: int) -> None:
-    """Sweep every state; `now` is the newest event that was processed, -1 if none was."""
-    if now >= 0:
-        for s in range(1, len(t.states)):
-            sweep(t, m, s, now)
-
-
 # --- entries -----------------------------------------------------------------------------------------------------
+
+
+@inlined
+def has_kills(t: PlainTables) -> bool:
+    """Return whether the query has negations."""
+    return bool(t.states[0, PLAIN_KILL] < t.states[len(t.states) - 1, PLAIN_KILL_END])
 
 
 @inlined
@@ -356,17 +323,28 @@ def kill_runs(t: PlainTables, m: PlainMemory, event: int) -> None:
 
 
 @inlined
+def note_newest(m: PlainMemory, event: int) -> None:
+    """Note that an event is the newest of its partition."""
+    part = m.events[EVENT_PART, event]
+    m.newest[NEWEST_POS, part], m.newest[NEWEST_LOW, part] = m.events[EVENT_POS, event], m.events[EVENT_LOW, event]
+
+
+@inlined
 def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
     """Process an event; return DONE, or what there is no room for; then nothing has changed."""
     m.sizes[HAS_GROUPS] = 0
     m.sizes[HAS_STAMP] = (m.sizes[HAS_STAMP] + 1) & 0x3FFFFFFF  # an event that is asked again is not seen yet
-    count = ask_runs(t, m, event)
+    variable = taker(m, event)
+    if variable == NO_WAY:
+        note_newest(m, event)
+        return DONE
+    count = ask_runs(t, m, event, variable)
     if count < 0 or count + t.states[0, PLAIN_STEP_END] >= m.candidates.shape[1]:
         return MORE_CANDIDATES
     if is_resolved(t):
-        count = resolve(t, m, event, count)
+        count = resolve(t, m, event, count, variable)
     else:
-        count = ask_openings(t, m, event, count)
+        count = ask_openings(t, m, event, count, variable)
         if t.options[PLAIN_SHEDS]:
             count = shed_windows(t, m, event, count)
     if count < 0:
@@ -375,16 +353,17 @@ def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
         status = room_for(t, m)
         if status != DONE:
             return status
-    if not has_room_to_kill(t, m):
+    if has_kills(t) and not has_room_to_kill(t, m):
         return MORE_CANDIDATES
     if t.options[PLAIN_OBSERVES]:
         observe(t, m, event)
-    part = m.events[EVENT_PART, event]
-    m.newest[NEWEST_POS, part], m.newest[NEWEST_LOW, part] = m.events[EVENT_POS, event], m.events[EVENT_LOW, event]
+    note_newest(m, event)
     if m.sizes[HAS_GROUPS] > 0:
         make_true(t, m, event)
-    kill_runs(t, m, event)
-    sweep_due(t, m, event)
+    if has_kills(t):
+        kill_runs(t, m, event)
+    if m.sizes[HAS_GROUPS] > 0 or has_kills(t):
+        sweep_due(t, m, event)
     return DONE
 
 

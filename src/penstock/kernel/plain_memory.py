@@ -37,7 +37,8 @@ class PlainMemory(NamedTuple):
     heads: NDArray[np.int32]  # (·,) buckets of a state's index, in the places of its segment: the newest run, or -1
     # Elements of runs: a run is a chain from its newest element to its first; runs share their beginnings.
     nodes: NDArray[np.int32]  # (3, ·) a node's parent is before it, or -1
-    found: Ints  # (5, ·) matches, as they are found
+    found: NDArray[np.int32]  # (4, ·) matches, as they are found, and groups of them that end alike
+    spans: Ints  # (2, ·) the windows of the matches; no places without WINDOW
     # While thinking: what the event may do; bounds of a step; one block of answers; the stack machine.
     candidates: Ints  # (4, ·)
     groups: Ints  # (·, 4) ranges of candidates that do the same
@@ -49,6 +50,7 @@ class PlainMemory(NamedTuple):
     slots: Bools  # (3, ·) of the event's windows: taken by a run, consumed; left to the run at hand
     bounds: Floats  # (·, 3) register, least, most
     keep: NDArray[np.uint8]  # (BLOCK,)
+    eights: NDArray[np.uint64]  # (BLOCK / 8,) the same bytes: eight runs at a time
     block: Ints  # (BLOCK,) the runs that the machine works on
     values: Floats  # (references,)
     stack: Floats  # (STACK,)
@@ -57,13 +59,14 @@ class PlainMemory(NamedTuple):
     constants: Floats
     ranks: Ints
     exact: Bools  # (J,)
+    ways: Ints  # (S, V) the step by which runs of a state take a variable; NO_WAY if none, SEVERAL_WAYS if several
 
 
 def new_plain_memory(
     t: PlainTables, variables: int, columns: int, references: int, constants: Floats, room: int = 256
 ) -> PlainMemory:
     """Return an empty memory for a plain query."""
-    states = len(t.states)
+    states, keep = len(t.states), np.zeros(BLOCK, np.uint8)
     segments = np.zeros((layout.PLAIN_SEGMENT_WIDTH, states), np.int64)
     segments[SEGMENT_START], segments[SEGMENT_ROOM], segments[SEGMENT_SWEEP] = (
         np.arange(states) * room,
@@ -80,8 +83,9 @@ def new_plain_memory(
         np.zeros((layout.HELD_WIDTH, states * room), np.int32),
         np.zeros((registers_of(t), states * room), np.float64),
         np.full(states * room, -1, np.int32),
-        np.zeros((layout.LINK_WIDTH, 64 * room), np.int32),
-        np.zeros((layout.MATCH_WIDTH, room), np.int64),
+        np.zeros((layout.LINK_WIDTH, 160 * room), np.int32),
+        np.zeros((layout.MATCH_WIDTH, room), np.int32),
+        np.zeros((layout.SPAN_WIDTH, room if t.options[layout.PLAIN_LOW] >= 0 else 0), np.int64),
         np.zeros((layout.PICK_WIDTH, room), np.int64),
         np.zeros((4 * len(t.steps) + 16, layout.GROUP_WIDTH), np.int64),
         np.zeros((states, 0), np.bool_),
@@ -90,7 +94,8 @@ def new_plain_memory(
         np.zeros((0, states, layout.OBSERVED_WIDTH), np.int64),
         np.zeros((layout.SLOT_WIDTH, room), np.bool_),
         np.zeros((8 + len(t.conjuncts), 3), np.float64),
-        np.zeros(BLOCK, np.uint8),
+        keep,
+        keep.view(np.uint64),
         np.zeros(BLOCK, np.int64),
         np.zeros(references + 1, np.float64),
         np.zeros(STACK, np.float64),
@@ -98,7 +103,18 @@ def new_plain_memory(
         constants,
         np.zeros(0, np.int64),
         np.ones(len(t.conjuncts), np.bool_),
+        ways_of(t, variables),
     )
+
+
+def ways_of(t: PlainTables, variables: int) -> Ints:
+    """Return by which step the runs of each state take each variable, see `PlainMemory.ways`."""
+    ways = np.full((len(t.states), variables), layout.NO_WAY, np.int64)
+    for state, row in enumerate(t.states):
+        for step in range(row[layout.PLAIN_STEP], row[layout.PLAIN_STEP_END]):
+            variable = t.steps[step, layout.PLAIN_VARIABLE]
+            ways[state, variable] = step if ways[state, variable] == layout.NO_WAY else layout.SEVERAL_WAYS
+    return ways
 
 
 def registers_of(t: PlainTables) -> int:
@@ -116,6 +132,8 @@ def with_plain_room(memory: PlainMemory, status: int) -> PlainMemory:
     array = getattr(memory, name)
     changed: dict[str, Any] = {name: wider(array, 2 * array.shape[1] + 8)}
     grown = memory._replace(**changed)
+    if status == layout.MORE_FOUND and memory.spans.shape[1]:
+        grown = grown._replace(spans=wider(memory.spans, grown.found.shape[1]))
     if status == layout.MORE_CANDIDATES:
         groups = np.zeros((2 * len(memory.groups), layout.GROUP_WIDTH), np.int64)
         grown = grown._replace(groups=groups, slots=np.zeros((layout.SLOT_WIDTH, 2 * array.shape[1] + 8), np.bool_))

@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from penstock.kernel.compiling import inlined, part
 from penstock.kernel.lanes import run_lanes
 from penstock.kernel.plain_memory import BLOCK, PlainMemory
-from penstock.kernel.stack import arithmetic, is_less
+from penstock.kernel.stack import arithmetic, is_less, is_text
 from penstock.plan.layout import (
     ADD,
+    CONST,
+    MUL,
     PICK_RUN,
     PLAIN_SETTER,
     PLAIN_SETTER_END,
+    REF,
     SET_AVG,
     SET_CODE,
     SET_CODE_END,
@@ -31,6 +34,7 @@ from penstock.plan.layout import (
     SET_RUN,
     SET_SLOT,
     SET_SUM,
+    SUB,
 )
 from penstock.plan.plain import PlainTables
 
@@ -42,7 +46,9 @@ def set_registers(t: PlainTables, m: PlainMemory, step: int, event: int, start: 
         slot, kind, source = t.setters[k, SET_SLOT], t.setters[k, SET_KIND], t.setters[k, SET_FROM]
         row = m.registers[slot]
         if kind == SET_READ:
-            row[to : to + stop - start] = m.columns[t.setters[k, SET_COLUMN], event]
+            x = m.columns[t.setters[k, SET_COLUMN], event]
+            for i in range(to, to + stop - start):
+                row[i] = x
         elif kind == SET_COPY:
             copy_register(m, row, source, start, stop, to)
         elif kind == SET_AVG:
@@ -59,7 +65,8 @@ def set_registers(t: PlainTables, m: PlainMemory, step: int, event: int, start: 
 def copy_register(m: PlainMemory, row: NDArray[np.float64], source: int, start: int, stop: int, to: int) -> None:
     """Copy a register of the candidates; 0 if there is none yet."""
     if source < 0:
-        row[to : to + stop - start] = 0.0
+        for i in range(to, to + stop - start):
+            row[i] = 0.0
         return
     column, picked = m.registers[source], m.candidates[PICK_RUN]
     for c in range(start, stop):
@@ -93,11 +100,52 @@ def is_better(m: PlainMemory, kind: int, x: float, than: float) -> bool:
     return is_less(x, than, m.ranks) if kind == SET_LEAST else is_less(than, x, m.ranks)
 
 
-@part
+@inlined
 def work_out(
     t: PlainTables, m: PlainMemory, k: int, row: NDArray[np.float64], event: int, start: int, stop: int
 ) -> None:
     """Work out a register of runs start .. stop-1 from their other registers."""
+    code, end = t.setters[k, SET_CODE], t.setters[k, SET_CODE_END]
+    if end - code == 3 and t.rows[code + 1, 0] in (REF, CONST) and t.rows[code + 2, 0] in (ADD, SUB, MUL):
+        work_out_pair(t, m, k, row, event, start, stop)
+    else:
+        work_out_any(t, m, k, row, event, start, stop)
+
+
+@inlined
+def operand(t: PlainTables, m: PlainMemory, k: int, at: int, event: int) -> tuple[int, float]:
+    """Return the register that an operand of a worked-out register is; or -1, and its value."""
+    if t.rows[at, 0] == CONST:
+        return -1, m.constants[t.rows[at, 1]]
+    for load in range(t.setters[k, SET_LOAD], t.setters[k, SET_LOAD_END]):
+        if t.rows[load, 0] == t.rows[at, 1]:
+            place, number = t.rows[load, 1], t.rows[load, 2]
+            if place == 1:
+                return number, 0.0
+            return -1, m.columns[number, event] if place == 0 else m.constants[number]
+    return -1, math.nan
+
+
+@inlined
+def work_out_pair(
+    t: PlainTables, m: PlainMemory, k: int, row: NDArray[np.float64], event: int, start: int, stop: int
+) -> None:
+    """Work out a sum, a difference or a product: most are one, for few runs, to which the machine takes long."""
+    at = t.setters[k, SET_CODE]
+    op = t.rows[at + 2, 0]
+    (left, x), (right, y) = operand(t, m, k, at, event), operand(t, m, k, at + 1, event)
+    a, b = m.registers[max(left, 0)], m.registers[max(right, 0)]
+    for i in range(start, stop):
+        u, v = a[i] if left >= 0 else x, b[i] if right >= 0 else y
+        z = u * v if op == MUL else (u - v if op == SUB else u + v)
+        row[i] = math.nan if is_text(u) or is_text(v) else z
+
+
+@part
+def work_out_any(
+    t: PlainTables, m: PlainMemory, k: int, row: NDArray[np.float64], event: int, start: int, stop: int
+) -> None:
+    """Work out a register by the stack machine."""
     for at in range(start, stop, BLOCK):
         size = min(BLOCK, stop - at)
         for lane in range(size):

@@ -9,14 +9,14 @@ from penstock.kernel.compiling import entry
 from penstock.plan.layout import (
     EVENT_SEQ,
     EVENT_TS,
+    HELD_NODE,
     LINK_EVENT,
     LINK_PARENT,
     LINK_VARIABLE,
-    MATCH_EVENT,
-    MATCH_HIGH,
-    MATCH_LOW,
-    MATCH_NODE,
-    MATCH_VARIABLE,
+    SEGMENT_SIZE,
+    SEGMENT_START,
+    SPAN_HIGH,
+    SPAN_LOW,
 )
 from penstock.plan.tables import Bools, Ints
 
@@ -32,7 +32,33 @@ def mark_ancestors(parents: SmallInts | Ints, marked: Bools) -> None:
 
 
 @entry
-def chain_lengths(nodes: SmallInts, last: Ints, lengths: Ints) -> None:
+def keep_needed(segments: Ints, runs: SmallInts, nodes: SmallInts, places: SmallInts, to: SmallInts) -> int:
+    """Write the elements that runs go back to, to the places from 0 on; let runs point to these; return how many.
+
+    `places` has one for each element, and comes with 0 throughout. `to` may be `nodes` itself.
+    """
+    for s in range(segments.shape[1]):
+        for run in range(segments[SEGMENT_START, s], segments[SEGMENT_START, s] + segments[SEGMENT_SIZE, s]):
+            places[runs[HELD_NODE, run]] = 1
+    for node in range(len(places) - 1, -1, -1):
+        if places[node] and nodes[LINK_PARENT, node] >= 0:
+            places[nodes[LINK_PARENT, node]] = 1
+    kept = 0
+    for node in range(len(places)):
+        if places[node]:
+            parent = nodes[LINK_PARENT, node]
+            to[LINK_EVENT, kept], to[LINK_VARIABLE, kept] = nodes[LINK_EVENT, node], nodes[LINK_VARIABLE, node]
+            to[LINK_PARENT, kept] = places[parent] if parent >= 0 else -1
+            places[node] = kept
+            kept += 1
+    for s in range(segments.shape[1]):
+        for run in range(segments[SEGMENT_START, s], segments[SEGMENT_START, s] + segments[SEGMENT_SIZE, s]):
+            runs[HELD_NODE, run] = places[runs[HELD_NODE, run]]
+    return kept
+
+
+@entry
+def chain_lengths(nodes: SmallInts, last: SmallInts, lengths: Ints) -> None:
     """Write how many elements each chain has."""
     for k in range(len(last)):
         count, node = 0, last[k]
@@ -42,7 +68,9 @@ def chain_lengths(nodes: SmallInts, last: Ints, lengths: Ints) -> None:
 
 
 @entry
-def unroll_chains(nodes: SmallInts, last: Ints, ends: Ints, numbers: Ints, variables: SmallInts, events: Ints) -> None:
+def unroll_chains(
+    nodes: SmallInts, last: SmallInts, ends: Ints, numbers: Ints, variables: SmallInts, events: Ints
+) -> None:
     """Write the elements of each chain, oldest first, so that they end at its place in `ends`; events by number."""
     for k in range(len(last)):
         at, node = ends[k] - 1, last[k]
@@ -52,10 +80,10 @@ def unroll_chains(nodes: SmallInts, last: Ints, ends: Ints, numbers: Ints, varia
 
 
 @entry
-def match_offsets(nodes: SmallInts, found: Ints, offsets: Ints) -> None:
-    """Write where the elements of each match begin and end."""
-    for k in range(len(offsets) - 1):
-        count, node = 1, found[MATCH_NODE, k]
+def match_offsets(nodes: SmallInts, before: SmallInts, offsets: Ints) -> None:
+    """Write where the elements of each match begin and end; `before` is the element before the last."""
+    for k in range(len(before)):
+        count, node = 1, before[k]
         while node >= 0:
             count, node = count + 1, nodes[LINK_PARENT, node]
         offsets[k + 1] = offsets[k] + count
@@ -63,13 +91,16 @@ def match_offsets(nodes: SmallInts, found: Ints, offsets: Ints) -> None:
 
 @entry
 def lay_out(
-    nodes: SmallInts, found: Ints, events: Ints, places: SmallInts, offsets: Ints, variables: SmallInts, seq: Ints,
-    times: Ints,
+    nodes: SmallInts, before: SmallInts, last: SmallInts, events: Ints, places: SmallInts, offsets: Ints,
+    variables: SmallInts, seq: Ints, times: Ints,
 ) -> None:  # fmt: skip
-    """Write matches as users get them: the place and the number of each element, the first and the last time."""
-    for k in range(len(offsets) - 1):
-        at, node, event = offsets[k + 1] - 1, found[MATCH_NODE, k], found[MATCH_EVENT, k]
-        variables[at], seq[at] = places[found[MATCH_VARIABLE, k]], events[EVENT_SEQ, event]
+    """Write matches as users get them: the place and the number of each element, the first and the last time.
+
+    `before` is the element before the last of each match, `last` (2, ·) the event and the variable of the last.
+    """
+    for k in range(len(before)):
+        at, node, event = offsets[k + 1] - 1, before[k], last[0, k]
+        variables[at], seq[at] = places[last[1, k]], events[EVENT_SEQ, event]
         times[1, k] = events[EVENT_TS, event]
         while node >= 0:
             at, event = at - 1, nodes[LINK_EVENT, node]
@@ -79,34 +110,25 @@ def lay_out(
 
 
 @entry
-def window_rows(found: Ints, count: int) -> int:
-    """Return how many rows matches have: one for each window that they are in."""
-    rows = 0
-    for k in range(count):
-        rows += found[MATCH_HIGH, k] - found[MATCH_LOW, k] + 1
-    return rows
-
-
-@entry
 def repeat_per_window(
-    found: Ints, offsets: Ints, variables: SmallInts, seq: Ints, times: Ints,
-    to_offsets: Ints, to_variables: SmallInts, to_seq: Ints, to_times: Ints, windows: Ints, last: Ints,
+    spans: Ints, offsets: Ints, variables: SmallInts, seq: Ints, times: Ints,
+    to_offsets: Ints, to_variables: SmallInts, to_seq: Ints, to_times: Ints, windows: Ints, owners: Ints,
 ) -> None:  # fmt: skip
-    """Write each match once for each of its windows; also the window, and the event that completes the match.
+    """Write each match once for each of its windows; also the window, and which match it is.
 
     Without room for elements, only where they will begin is written.
     """
     row = 0
     for k in range(len(offsets) - 1):
         size = offsets[k + 1] - offsets[k]
-        for window in range(found[MATCH_LOW, k], found[MATCH_HIGH, k] + 1):
+        for window in range(spans[SPAN_LOW, k], spans[SPAN_HIGH, k] + 1):
             at = to_offsets[row]
             to_offsets[row + 1] = at + size
             if len(to_seq):
                 for e in range(size):
                     to_variables[at + e], to_seq[at + e] = variables[offsets[k] + e], seq[offsets[k] + e]
                 to_times[0, row], to_times[1, row] = times[0, k], times[1, k]
-                windows[row], last[row] = window, found[MATCH_EVENT, k]
+                windows[row], owners[row] = window, k
             row += 1
 
 

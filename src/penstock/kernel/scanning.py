@@ -51,6 +51,8 @@ from penstock.plan.layout import (
 )
 from penstock.plan.plain import PlainTables
 
+_ODD, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+
 
 @inlined
 def reach_of(t: PlainTables, m: PlainMemory, event: int) -> int:
@@ -130,10 +132,9 @@ def bounds_of(t: PlainTables, m: PlainMemory, step: int, event: int) -> int:
 @inlined
 def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, count: int) -> int:
     """Add the runs start .. stop-1 that fulfil all bounds to the candidates; return how many there are then."""
-    keep, picked = m.keep, m.candidates[PICK_RUN]
+    keep, eights, picked = m.keep, m.eights, m.candidates[PICK_RUN]
     for at in range(start, stop, BLOCK):
         size = min(BLOCK, stop - at)
-        passing = 0
         least, most = m.bounds[0, 1], m.bounds[0, 2]
         column = m.registers[int(m.bounds[0, 0]), at : at + size]
         for i in range(size):
@@ -141,48 +142,49 @@ def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, count: int) -> 
         for b in range(1, bounds):
             least, most = m.bounds[b, 1], m.bounds[b, 2]
             column = m.registers[int(m.bounds[b, 0]), at : at + size]
-            passing = 0
             for i in range(size):
                 keep[i] &= (column[i] >= least) & (column[i] <= most)
-                passing |= keep[i]
-        if bounds > 1 and passing == 0:
-            continue  # most blocks have nobody: then there is nothing to pick out
-        for i in range(size):
-            picked[count] = at + i
-            count += int(keep[i])
+        words = (size + 7) >> 3
+        for i in range(size, 8 * words):
+            keep[i] = 0
+        for word in range(words):
+            if eights[word] != 0:  # most have nobody: then there is nothing to pick out
+                for i in range(8 * word, 8 * word + 8):
+                    picked[count] = at + i
+                    count += int(keep[i])
     return count
 
 
 @inlined
 def bucket(x: float, start: int, room: int) -> int:
     """Return the bucket of a key among those of a segment, which has as many as it has room for runs."""
-    if x == 0.0:
-        return start  # 0.0 and -0.0 are equal
-    mantissa, exponent = math.frexp(x)
-    mixed = int(mantissa * 2.0**53) * 31 + exponent * 7919
-    mixed = (mixed & 0xFFFFFFFF) * 0x9E3779B1 + ((mixed >> 32) & 0x3FFFFF) * 0x85EBCA6B
-    mixed = ((mixed >> 15) ^ mixed) & 0x7FFFFFFF
-    return start + ((mixed * room) >> 31)
+    bits = np.float64(x + 0.0).view(np.int64)  # 0.0 and -0.0 are equal
+    mixed = np.uint64(bits ^ (bits >> 32)) * _ODD  # whole numbers differ in their high bits only, texts in their low
+    return start + int(np.int64(((mixed >> _HALF) * np.uint64(room)) >> _HALF))
 
 
 @inlined
 def scan_index(t: PlainTables, m: PlainMemory, state: int, key: float, bounds: int, count: int) -> int:
     """Like `scan_all`, for the runs of a state that may have a key."""
     index = t.states[state, PLAIN_INDEX]
-    at = bucket(key, m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state])
-    run = m.heads[at]
+    asked = 0
+    for b in range(bounds):  # all but the one that says again that the key is equal
+        if int(m.bounds[b, 0]) != index:
+            m.bounds[asked, 0], m.bounds[asked, 1], m.bounds[asked, 2] = m.bounds[b, 0], m.bounds[b, 1], m.bounds[b, 2]
+            asked += 1
+    run = m.heads[bucket(key, m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state])]
+    keys, following, picked, checks = m.registers[index], m.runs[HELD_NEXT], m.candidates[PICK_RUN], 0
     while run >= 0:
-        m.sizes[HAS_CHECKS] += 1
-        passes = bool(m.registers[index, run] == key)  # another key in the same bucket fails at once
-        for b in range(bounds if passes else 0):
-            x = m.registers[int(m.bounds[b, 0]), run]
-            if not (m.bounds[b, 1] <= x <= m.bounds[b, 2]):
-                passes = False
-                break
+        checks += 1
+        passes = keys[run] == key  # another key in the same bucket fails at once
         if passes:
-            m.candidates[PICK_RUN, count] = run
-            count += 1
-        run = m.runs[HELD_NEXT, run]
+            for b in range(asked):
+                x = m.registers[int(m.bounds[b, 0]), run]
+                passes &= (m.bounds[b, 1] <= x) & (x <= m.bounds[b, 2])
+        picked[count] = run
+        count += int(passes)
+        run = following[run]
+    m.sizes[HAS_CHECKS] += checks
     return count
 
 

@@ -101,13 +101,17 @@ HELD_NODE, HELD_NEXT, HELD_SEEN, HELD_WIDTH = range(4)
 LINK_EVENT, LINK_VARIABLE, LINK_PARENT, LINK_WIDTH = range(4)
 # rows of PlainMemory.segments, behind START, SIZE and ROOM
 SEGMENT_SWEEP, SEGMENT_DEAD, SEGMENT_NEED, PLAIN_SEGMENT_WIDTH = range(3, 7)
-# rows of PlainMemory.found: the last element, and the node before it
-MATCH_NODE, MATCH_EVENT, MATCH_VARIABLE, MATCH_LOW, MATCH_HIGH, MATCH_WIDTH = range(6)
+# rows of PlainMemory.found: of each match, the node before its last element; then of each group of matches that one
+# event completes, its first match, the event and the variable. Rows of PlainMemory.spans: of each match, its windows
+MATCH_NODE, ENDED_FIRST, ENDED_EVENT, ENDED_VARIABLE, MATCH_WIDTH = range(5)
+SPAN_LOW, SPAN_HIGH, SPAN_WIDTH = range(3)
 # rows of PlainMemory.candidates and .groups
 PICK_RUN, PICK_LOW, PICK_HIGH, PICK_STEP, PICK_ORDER, PICK_WIDTH = range(6)
 GROUP_KIND, GROUP_STEP, GROUP_FROM, GROUP_TO, GROUP_WIDTH = range(5)
 # kinds of groups: a run takes the event (and leaves its state), is copied, shrinks to some windows, leaves
 TAKE, COPY_RUN, SHRINK, LEAVE = range(4)
+# in PlainMemory.ways in place of a step; and of a variable, if not exactly one takes an event
+NO_WAY, SEVERAL_WAYS = -1, -2
 # rows of PlainMemory.slots
 SLOT_TAKEN, SLOT_CONSUMED, SLOT_LEFT, SLOT_WIDTH = range(4)
 # places in the last dimension of `observed`: runs that were asked, runs that took the event
@@ -116,6 +120,6 @@ WERE_ASKED, HAVE_TAKEN, OBSERVED_WIDTH = range(3)
 NEWEST_POS, NEWEST_LOW, NEWEST_WIDTH = range(3)
 # places in PlainMemory.sizes
 HAS_EVENTS, HAS_NODES, HAS_FOUND, HAS_BIRTHS, HAS_GROUPS, HAS_STAMP, HAS_BATCH = range(7)
-HAS_CHECKS, HAS_CREATED, HAS_MATCHES, HAS_SIZES = range(7, 11)
+HAS_CHECKS, HAS_CREATED, HAS_MATCHES, HAS_ENDED, HAS_SIZES = range(7, 12)
 # what `process` may say besides DONE, MORE_CANDIDATES, MORE_RUNS, MORE_NODES, MORE_FOUND
 TOO_MANY_RUNS = 7

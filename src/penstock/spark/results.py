@@ -76,7 +76,7 @@ class Results:
     def matches(self, found: Matches, kept: Kept) -> list[pa.Table]:
         """Return matches, with their events as `kept` has them."""
         now = int(time.time() * 1e6)
-        return [self._of_query(layout, chunk, kept, now) for layout, chunk in found.chunks if len(chunk)]
+        return [self._of_query(layout, chunk.laid_out(), kept, now) for layout, chunk in found.chunks if len(chunk)]
 
     def _of_query(self, layout: Layout, chunk: Chunk, kept: Kept, now: int) -> pa.Table:
         table, size = chunk.table(layout), len(chunk)

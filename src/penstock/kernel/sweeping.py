@@ -1,0 +1,140 @@
+"""Plain queries: runs that are over are dropped, many at a time, and the indexes of those that stay."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.kernel.compiling import entry, inlined, part
+from penstock.kernel.plain_memory import FIRST_SWEEP, PlainMemory
+from penstock.kernel.scanning import bucket, reach_of
+from penstock.plan.layout import (
+    HELD_NEXT,
+    HELD_NODE,
+    HELD_SEEN,
+    NEWEST_LOW,
+    NEWEST_POS,
+    PLAIN_BY_COUNT,
+    PLAIN_HIGH,
+    PLAIN_INDEX,
+    PLAIN_LAST,
+    PLAIN_MOVES,
+    PLAIN_PART,
+    PLAIN_WITHIN,
+    REACH,
+    SEGMENT_DEAD,
+    SEGMENT_ROOM,
+    SEGMENT_SIZE,
+    SEGMENT_START,
+    SEGMENT_SWEEP,
+)
+from penstock.plan.plain import PlainTables
+
+_STRETCH = 32  # neighbours that are moved at a time, by a loop that the compiler turns into vector instructions
+
+
+@inlined
+def add_to_index(t: PlainTables, m: PlainMemory, state: int, start: int, stop: int) -> None:
+    """Put runs first in their buckets; a run without a key can take nothing, and stands in none."""
+    first, room = m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state]
+    keys, following = m.registers[t.states[state, PLAIN_INDEX]], m.runs[HELD_NEXT]
+    at, before = 0, math.nan
+    for run in range(start, stop):
+        key = keys[run]
+        if math.isnan(key):
+            continue
+        if key != before:  # runs that an event makes mostly have one key
+            at, before = bucket(key, first, room), key
+        following[run] = m.heads[at]
+        m.heads[at] = run
+
+
+@inlined
+def is_over(t: PlainTables, m: PlainMemory, run: int) -> bool:
+    """Return whether a run that has not left can take no more, for other reasons than the time or the count of all."""
+    part = 0 if t.options[PLAIN_PART] < 0 else int(m.registers[t.options[PLAIN_PART], run])
+    newest = m.newest[NEWEST_POS, part]
+    if t.options[PLAIN_BY_COUNT] and m.registers[REACH, run] < newest - t.options[PLAIN_WITHIN]:
+        return True
+    if t.options[PLAIN_LAST] >= 0 and m.registers[t.options[PLAIN_LAST], run] < newest:
+        return True
+    return t.options[PLAIN_HIGH] >= 0 and m.registers[t.options[PLAIN_HIGH], run] < m.newest[NEWEST_LOW, part]
+
+
+@inlined
+def list_staying(t: PlainTables, m: PlainMemory, start: int, stop: int, now: int) -> int:
+    """List the runs of start .. stop-1 that are not over, from place `start` of HELD_NEXT on; return where it ends.
+
+    That row is free for it: the index, of which it is a part, is built anew behind every sweep.
+    """
+    reach, staying = m.registers[REACH], m.runs[HELD_NEXT]
+    is_counted_apart = t.options[PLAIN_BY_COUNT] and t.options[PLAIN_PART] >= 0
+    least = -math.inf if is_counted_apart else float(reach_of(t, m, now) - t.options[PLAIN_WITHIN])
+    end = start
+    for run in range(start, stop):
+        staying[end] = run
+        end += int(reach[run] >= least)  # not if it has left: NaN
+    if not (is_counted_apart or t.options[PLAIN_LAST] >= 0 or t.options[PLAIN_HIGH] >= 0):
+        return end
+    listed, end = end, start
+    for at in range(start, listed):
+        run = staying[at]
+        staying[end] = run
+        end += int(not is_over(t, m, run))
+    return end
+
+
+@inlined
+def close_up(column: Any, staying: NDArray[np.int32], start: int, end: int) -> None:
+    """Move what stays of a column to the places start .. end-1; most are neighbours, and move together."""
+    at = start
+    while at < end:
+        source = staying[at]
+        if at + _STRETCH <= end and staying[at + _STRETCH - 1] - source == _STRETCH - 1:
+            for k in range(_STRETCH):
+                column[at + k] = column[source + k]
+            at += _STRETCH
+        else:
+            column[at] = column[source]
+            at += 1
+
+
+@part
+def sweep(t: PlainTables, m: PlainMemory, state: int, now: int) -> None:
+    """Drop the runs of a state that are over, a column at a time, and build its index anew."""
+    start, size = m.segments[SEGMENT_START, state], m.segments[SEGMENT_SIZE, state]
+    end, staying = list_staying(t, m, start, start + size, now), m.runs[HELD_NEXT]
+    moved = start
+    while moved < end and staying[moved] == moved:
+        moved += 1
+    close_up(m.runs[HELD_NODE], staying, moved, end)
+    if t.options[PLAIN_MOVES]:
+        close_up(m.runs[HELD_SEEN], staying, moved, end)
+    for k in range(m.registers.shape[0]):
+        close_up(m.registers[k], staying, moved, end)
+    kept = end - start
+    m.segments[SEGMENT_SIZE, state], m.segments[SEGMENT_DEAD, state] = kept, 0
+    m.segments[SEGMENT_SWEEP, state] = FIRST_SWEEP + kept + kept // 2
+    if t.states[state, PLAIN_INDEX] >= 0:
+        m.heads[start : start + m.segments[SEGMENT_ROOM, state]] = -1
+        add_to_index(t, m, state, start, end)
+
+
+@inlined
+def sweep_due(t: PlainTables, m: PlainMemory, now: int) -> None:
+    """Sweep the states that have grown by half since they were last swept, or of whose runs many have left."""
+    for s in range(1, len(t.states)):
+        size = m.segments[SEGMENT_SIZE, s]
+        if size > m.segments[SEGMENT_SWEEP, s] or m.segments[SEGMENT_DEAD, s] > FIRST_SWEEP + size // 4:
+            sweep(t, m, s, now)
+
+
+@entry
+def sweep_all(t: PlainTables, m: PlainMemory, now: int) -> None:
+    """Sweep every state; `now` is the newest event that was processed, -1 if none was."""
+    if now >= 0:
+        for s in range(1, len(t.states)):
+            sweep(t, m, s, now)
