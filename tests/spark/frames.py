@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +52,16 @@ def in_one_process(queries: Any, table: pa.Table) -> Counter[Any]:
 
 def on_spark(frame: DataFrame, queries: Any) -> Counter[Any]:
     """Return what a frame of matches holds, in the same form."""
+    return matches_in((row.asDict(recursive=True) for row in frame.collect()), queries)
+
+
+def matches_in(rows: Iterable[dict[str, Any]], queries: Any) -> Counter[Any]:
+    """Return matches that are dicts, in the same form."""
     found: Counter[Any] = Counter()
     named = {query.name: query for query in queries}
-    for row in frame.collect():
+    for row in rows:
         query = named[row["query"]]
         variables = [event.variable for event in ast.events(query.pattern)]
-        there = [v for v in variables if v in row.asDict() and row[v] is not None]
-        bound = tuple(sorted((v, tuple(event["id"] for event in row[v])) for v in there))
-        found[(row["query"], tuple(row[name.text] for name in query.partition), bound)] += 1
+        bound = {v: tuple(event["id"] for event in row[v]) for v in variables if row.get(v) is not None}
+        found[(row["query"], tuple(row[name.text] for name in query.partition), tuple(sorted(bound.items())))] += 1
     return found

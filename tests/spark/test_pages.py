@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.frames import events, frame_of
-from tests.test_docs import PAGES, ROOT, blocks, page_id
+from tests.test_docs import PAGES, blocks, page_id
 
 MARKED = [page for page in PAGES if "```python spark\n" in page.read_text(encoding="utf-8")]
 
@@ -19,13 +18,11 @@ MARKED = [page for page in PAGES if "```python spark\n" in page.read_text(encodi
 def test_the_python_of_a_page_runs_on_spark(spark: SparkSession, tmp_path: Path, page: Path) -> None:
     frame = frame_of(spark, events(100), tmp_path / "events").withColumnRenamed("v", "amount")
     namespace: dict[str, Any] = {"__name__": "page", "spark": spark, "events": frame}
-    os.chdir(tmp_path)
     try:
         for block in blocks(page.read_text(encoding="utf-8")):
             if block.language == "python spark":
                 exec(compile("\n" * (block.line - 1) + block.text, page_id(page), "exec"), namespace)
     finally:
-        os.chdir(ROOT)
         for query in spark.streams.active:
             query.stop()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,15 +11,17 @@ import time
 from pathlib import Path
 from random import Random
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from penstock.spark import detect
-from tests.spark.frames import events, frame_of, in_one_process, on_spark
+from tests.spark.frames import events, frame_of, in_one_process, matches_in, on_spark
+from tests.spark.kafka.broker import Broker, jars
+from tests.spark.recovery_driver import EVENTS, MATCHES
 from tests.spark.test_detect import KEYED, ended, files
 
 ROOT = Path(__file__).parents[2]
-FILES = 60
 LIMIT_SECONDS = 900
 KILLS = 3
 
@@ -28,11 +31,11 @@ def committed(folder: Path) -> int:
     return len([path for path in folder.glob("checkpoint/commits/*") if path.name.isdigit()])
 
 
-def start(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+def start(folder: Path, log: Path, *kafka: str) -> subprocess.Popen[bytes]:
     """Start a driver in a group of processes of its own."""
     with log.open("ab") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.recovery_driver", str(folder)],
+            [sys.executable, "-m", "tests.spark.recovery_driver", str(folder), *kafka],
             cwd=ROOT, stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
 
@@ -51,23 +54,42 @@ def kill_after(driver: subprocess.Popen[bytes], folder: Path, batches: int, seco
     return is_there
 
 
+def survive(folder: Path, kills: int, *kafka: str) -> None:
+    """Run a stream to its end with drivers that are killed so many times."""
+    random, log = Random(kills), folder / "driver.log"
+    for _ in range(kills):
+        driver = start(folder, log, *kafka)
+        assert kill_after(driver, folder, random.randint(0, 2), random.random()), log.read_text()[-3000:]
+    assert start(folder, log, *kafka).wait(LIMIT_SECONDS) == 0, log.read_text()[-3000:]
+
+
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_driver_that_is_killed_again_and_again_loses_and_doubles_nothing(
     spark: SparkSession, tmp_path: Path, kills: int
 ) -> None:
-    random, table = Random(kills), events(1500)
-    files(ended(table), tmp_path / "in", FILES)
+    table, count = events(25 * 3 * kills), 3 * kills
+    files(ended(table), tmp_path / "in", count)
     frame_of(spark, table.slice(0, 1), tmp_path / "schema")
-    log = tmp_path / "driver.log"
-    done = 0
-    while done < kills:
-        driver = start(tmp_path, log)
-        assert kill_after(driver, tmp_path, random.randint(0, 2), random.random()), log.read_text()[-3000:]
-        done += 1
-    last = start(tmp_path, log)
-    assert last.wait(LIMIT_SECONDS) == 0, log.read_text()[-3000:]
-    assert committed(tmp_path) >= FILES
+    survive(tmp_path, kills)
+    assert committed(tmp_path) >= count
     assert on_spark(spark.read.parquet(str(tmp_path / "out")), KEYED) == in_one_process(KEYED, table)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_from_kafka_to_kafka_readers_of_committed_records_see_each_match_once(tmp_path: Path, kills: int) -> None:
+    table = events(25 * 3 * kills)
+    pq.write_table(table.slice(0, 1), tmp_path / "schema")
+    with Broker() as broker:
+        broker.create_topic(EVENTS)
+        broker.create_topic(MATCHES)
+        producer = broker.producer()
+        for row in ended(table).to_pylist():
+            producer.produce(EVENTS, json.dumps(row | {"ts": row["ts"].isoformat()}))
+        producer.flush()
+        survive(tmp_path, kills, broker.servers, *jars().spark_jars.split(","))
+        found = [json.loads(record.value or b"") for record in broker.read(MATCHES)]
+    assert matches_in(found, KEYED) == in_one_process(KEYED, table)
 
 
 def status(process: int) -> tuple[str, int]:
