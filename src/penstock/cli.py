@@ -1,6 +1,7 @@
 """The command line: results on stdout, notes on stderr; every command also speaks JSON.
 
-Exit codes: 0 all is well, 1 a query has problems, 2 something could not be read or the command line is wrong.
+Exit codes: 0 all is well, 1 a query has problems, 2 something could not be read or started, or the command line is
+wrong.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from penstock.pattern.parser import parse
 from penstock.pattern.schema import Schema
 from penstock.pattern.validate import validate
 from penstock.reference import Event, Match, Quality, find, quality
+from penstock.spark.checkup import java_facts, session_facts
 from penstock.testing import stream
 
 PROBLEMS, UNUSABLE = 1, 2
@@ -149,6 +151,37 @@ def _rate(text: str) -> tuple[str, float]:
     return name, rate
 
 
+# --- detect -------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def detect(
+    job: Annotated[Path, typer.Argument(metavar="JOB", help="A job file in TOML: source, query, sinks, checkpoint.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object for each batch, and one with the sums at the end.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Run a job on Spark: events in, matches out, until the source ends or you stop it.
+
+    Ctrl-C (or SIGTERM) stops it after the batch that is being processed, with exit code 0; a second one stops it at
+    once, with exit code 130. Either way the next run goes on from the checkpoint, and nothing is lost or written twice.
+    """
+    try:
+        from penstock.spark.terminal import run_job  # needs pyspark, which no other command does
+
+        code = run_job(job, as_json, quiet)
+    except ModuleNotFoundError as error:
+        if error.name not in ("pyspark", "py4j", "pandas"):
+            raise
+        _note(f"penstock detect needs {error.name}\n  fix: pip install 'penstock[spark]'")
+        raise typer.Exit(UNUSABLE) from None
+    except PenstockError as error:
+        _note(str(error))
+        raise typer.Exit(PROBLEMS if isinstance(error, QueryError) else UNUSABLE) from None
+    raise typer.Exit(code)
+
+
 # --- demo ---------------------------------------------------------------------------------------------------
 
 DEMO_STREAM = "A0 A1 B2 B3 A4 C5"
@@ -214,8 +247,11 @@ def _show_demo(query: ast.Query, facts: dict[str, Any]) -> None:
 
 
 @app.command()
-def doctor(as_json: JsonOption = False) -> None:
-    """Say which Python and which packages are in use, and which optional ones are missing."""
+def doctor(
+    spark: Annotated[bool, typer.Option("--spark", help="Start a Spark session too, and ask it something.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which Python, packages and Java are in use, which optional ones are missing, and whether Spark starts."""
     required, extras = _requirements()
     facts: dict[str, Any] = {
         "penstock": metadata.version("penstock"),
@@ -223,17 +259,37 @@ def doctor(as_json: JsonOption = False) -> None:
         "platform": platform.platform(),
         "packages": {name: _version(name) for name in required},
         "extras": {extra: {name: _version(name) for name in names} for extra, names in extras.items()},
+        "pyspark": _version("pyspark"),
+        "java": java_facts(),
+        "session": session_facts() if spark else None,
     }
     if as_json:
         _write_json(facts)
-        return
+    else:
+        _show_doctor(facts)
+    if spark and not facts["session"]["starts"]:
+        raise typer.Exit(UNUSABLE)
+
+
+def _show_doctor(facts: dict[str, Any]) -> None:
     rows: list[tuple[str, ...]] = [(name, facts[name], "") for name in ("penstock", "python", "platform")]
     rows += [(name, version or "missing", "") for name, version in facts["packages"].items()]
     for extra, packages in facts["extras"].items():
         versions = ", ".join(f"{name} {version or 'missing'}" for name, version in packages.items())
         rows.append((f"extra {extra}", versions, "" if all(packages.values()) else f'pip install "penstock[{extra}]"'))
+    java, session = facts["java"], facts["session"]
+    found = f"{java['version']}, from {java['source']}: {java['home']}" if java["version"] else "missing"
+    rows.append(("java, for Spark", found, "" if java["version"] else 'pip install "penstock[spark]"'))
+    if session is not None:
+        rows.append(
+            ("Spark session", f"starts in {session['seconds']} s" if session["starts"] else "does not start", "")
+        )
     _table(("part", "version", "to install"), rows)
-    _note("The extras are for parts that are planned; nothing in this version needs them.")
+    for each in java["passed_over"]:
+        _note(f"Java that was looked for: {each}")
+    if session is not None and session["problem"]:
+        _note(f"Spark does not start: {session['problem']}")
+    _note("The extras spark and kafka are for penstock.spark; the others are for parts that are planned.")
 
 
 def _requirements() -> tuple[list[str], dict[str, list[str]]]:

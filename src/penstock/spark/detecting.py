@@ -7,9 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql import functions as sf
-from pyspark.sql import types as st
+from pyspark.sql import DataFrame, Observation
 
 from penstock.engine.detector import Mode
 from penstock.engine.engine import MAX_RUNS, weighted
@@ -19,16 +17,15 @@ from penstock.pattern.schema import Schema
 from penstock.pattern.validate import validate
 from penstock.plan.planning import plan as planned
 from penstock.plan.terms import Calls
-from penstock.spark.batch import SLICE, BatchWorker
-from penstock.spark.columns import ColumnLike, Columns, DetectError, Resolver, quoted, resolve, with_attributes
+from penstock.spark.batch import BatchWorker
+from penstock.spark.columns import ColumnLike, Columns, DetectError, resolve, with_attributes
 from penstock.spark.durations import microseconds
 from penstock.spark.keys import keyed, reach, types_that_count
 from penstock.spark.outputs import OUTPUTS, events_schema, parted, results_schema, spark_schema
+from penstock.spark.parting import in_parts
 from penstock.spark.results import MATCHES
 from penstock.spark.spec import Spec
 from penstock.spark.streaming import shuffle_partitions, streamed
-
-SLICES_PER_REACH = 8  # how many times as long as its context a slice of time is: an eighth of the rows is read twice
 
 
 def detect(
@@ -99,7 +96,7 @@ def detect(
             _check(query, columns, schema or resolver.schema())
         parted_by, keys = keyed([query for query, _ in pairs], columns.by)
         weights = [weight for _, weight in pairs]
-        columns = with_attributes(replace(columns, by=keys), resolver, [*_read(parted_by), *keys])
+        columns = with_attributes(replace(columns, by=keys), resolver, [*read_by_all(parted_by), *keys])
         spec = spec_of(list(zip(parted_by, weights, strict=True)), columns, schema or resolver.schema())
         result = spark_schema(spec.results, columns, parted_by)
         spec = replace(
@@ -110,25 +107,35 @@ def detect(
         if frame.isStreaming:
             found = streamed(resolver, spec, result, buckets or shuffle_partitions(frame))
         else:
-            found = _batched(resolver, spec, result)
+            found = in_parts(resolver, BatchWorker(spec), result)
         return parted(found, outputs, observe)
 
     return find
 
 
-def _check(query: ast.Query, columns: Columns, schema: Schema) -> None:
-    """Refuse a query that does not fit the frame."""
+def check_fits(query: ast.Query, columns: Columns, schema: Schema) -> None:
+    """Refuse a query that does not fit the frame.
+
+    Raises:
+        QueryError: it names what is not there, or compares what cannot be compared.
+        DetectError: it asks for numbers of events, and there are none.
+    """
     validate(query, schema, strict=False)
-    if columns.seq is not None:
-        return
-    opens = query.window is not None and query.window.on is not None
     asks = any(isinstance(node, ast.Attribute) and node.name == "seq" for node in ast.walk(query))
-    if opens or asks:
-        why = "calls windows by the number of the event that opens them" if opens else "asks for .seq"
-        raise DetectError(f"{query.name or 'the query'} {why}, and events have no numbers\n  fix: detect(…, seq=…)")
+    if columns.seq is None and asks:
+        raise DetectError(f"{query.name or 'the query'} asks for .seq, and events have no numbers\n  fix: give seq=")
 
 
-def _read(queries: Iterable[ast.Query]) -> list[str]:
+def _check(query: ast.Query, columns: Columns, schema: Schema) -> None:
+    check_fits(query, columns, schema)
+    if columns.seq is None and query.window is not None and query.window.on is not None:
+        raise DetectError(
+            f"{query.name or 'the query'} calls windows by the number of the event that opens them, and events have "
+            "no numbers\n  fix: give seq="
+        )
+
+
+def read_by_all(queries: Iterable[ast.Query]) -> list[str]:
     """Return the attributes that queries read."""
     return list(dict.fromkeys(name for query in queries for name in read_by(planned(query, Calls.DERIVED))))
 
@@ -152,38 +159,9 @@ def spec_of(queries: Sequence[tuple[ast.Query, float]], columns: Columns, schema
         by=columns.by,
         events=events_schema(columns),
         event=columns.event,
-        read=tuple(name for name in _read(alone) if name not in special),
+        read=tuple(name for name in read_by_all(alone) if name not in special),
         counting=types_that_count(alone),
         results=results_schema(alone, columns, schema),
         reach=reach(alone),
         max_runs=MAX_RUNS,
     )
-
-
-def _batched(resolver: Resolver, spec: Spec, result: st.StructType) -> DataFrame:
-    """Part a batch by key; or by time, if there is no key; or not at all, if matches depend on all before."""
-    if spec.by:
-        rows = _counting(resolver.select(spec.seq), spec).repartition(*map(quoted, spec.by))
-        return rows.mapInArrow(BatchWorker(spec), result)
-    if spec.reach is None:
-        rows = _counting(resolver.select(spec.seq), spec).repartition(1)
-        return rows.mapInArrow(BatchWorker(spec), result)
-    before, after = spec.reach
-    length = SLICES_PER_REACH * max(before + after, 1)
-    ts = resolver.microseconds(spec.time)
-    slices = sf.sequence(_whole(ts - sf.lit(after), length), _whole(ts + sf.lit(before), length))
-    rows = _counting(resolver.select(spec.seq, sf.explode_outer(slices).alias(SLICE)), spec)
-    return rows.repartition(SLICE).mapInArrow(BatchWorker(spec, length), result)
-
-
-def _counting(rows: DataFrame, spec: Spec) -> DataFrame:
-    """Leave out rows of types that no query asks about, before they are shuffled; rows that are no events stay."""
-    if spec.counting is None:
-        return rows
-    asked = quoted(spec.type).isin(*spec.counting)
-    return rows.where(asked | quoted(spec.type).isNull() | quoted(spec.time).isNull())
-
-
-def _whole(number: Column, length: int) -> Column:
-    """Return how many whole lengths a number is, rounded down, exactly."""
-    return ((number - sf.pmod(number, sf.lit(length))) / sf.lit(length)).cast("long")

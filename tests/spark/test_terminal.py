@@ -1,0 +1,131 @@
+"""What `penstock detect` shows, and what it makes of Spark's errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.spark.job import Job
+from penstock.spark.progress import Progress, Totals
+from penstock.spark.running import reason_of
+from penstock.spark.terminal import Shown, line, summary
+
+COUNTS = {"rows": 2000, "processed": 1700, "shed": 260, "matches": 17, "held": 40}
+
+
+def job(**run: str) -> Job:
+    return Job.of(
+        {
+            "source": {"format": "rate"},
+            "detect": {"query": "PATTERN A a WITHIN 1 s"},
+            "sink": {"format": "console"},
+            "run": {"checkpoint": "/state", **run},
+        },
+        name="fraud",
+    )
+
+
+def progress(late: int = 0, ms: int = 200) -> tuple[Progress, Totals]:
+    counts = {**COUNTS, "late": late, "rows": COUNTS["rows"] + late, "latency_8": 10 if ms == 200 else 0}
+    found = Progress.of(12, 1000, {**counts, "latency_23": 10 if ms == 1250 else 0}, 0)
+    totals = Totals()
+    totals.add(found)
+    return found, totals
+
+
+class TestLine:
+    def test_all_is_well(self) -> None:
+        text = line("fraud", *progress(), None)
+        assert text.plain == (
+            "fraud, batch 12 │ 2,000 rows/s │ latency p50 175, p99 200 ms │ 40 held │ 13.0 % shed"
+            " │ 17 matches, 17 in all"
+        )
+        assert not text.spans
+
+    def test_late_rows(self) -> None:
+        assert line("fraud", *progress(late=3), None).plain.endswith(" │ 3 late, 0 malformed")
+
+    def test_beyond_the_bound(self) -> None:
+        text = line("fraud", *progress(ms=1250), 1000)
+        assert "latency p50 1,125, p99 1,248 of 1,000 ms" in text.plain
+        assert [span.style for span in text.spans] == ["red"]
+        assert not line("fraud", *progress(), 1000).spans
+
+    def test_beyond_what_is_counted(self) -> None:
+        old = Progress.of(0, 1000, {"latency_36": 1}, 0)
+        assert "latency p50 ≥ 60,000, p99 ≥ 60,000 ms" in line("fraud", old, Totals(), None).plain
+
+    def test_rows_that_do_not_add_up(self) -> None:
+        wrong = Progress.of(0, 1000, {"rows": 10, "processed": 9}, 0)
+        totals = Totals()
+        totals.add(wrong)
+        assert line("fraud", wrong, totals, None).plain.endswith(" │ rows do not add up")
+
+    def test_no_matches(self) -> None:
+        empty = Progress.of(0, 0, {}, 0)
+        assert line("fraud", empty, Totals(), None).plain == (
+            "fraud, batch 0 │ 0 rows/s │ no latency │ 0 held │ 0.0 % shed │ 0 matches, 0 in all"
+        )
+
+
+def test_summary() -> None:
+    totals = progress()[1]
+    assert summary(job(bound="500 ms"), totals, was_stopped=True).plain == (
+        "fraud: 1 batch, 2,000 rows (1,700 processed, 0 late, 0 malformed, 260 shed, 40 held), 17 matches,"
+        f" latency p50 175, p99 200 of 500 ms\nstopped; the next run goes on from {Path('/state')}"
+    )
+
+
+class TestShown:
+    def test_json_on_stdout_and_words_on_stderr(self, capsys: pytest.CaptureFixture[str]) -> None:
+        found, totals = progress()
+        with Shown(job(), as_json=True, quiet=False) as shown:
+            shown.take(found)
+            shown.take(found)  # too soon for another line
+        shown.end(totals, was_stopped=False)
+        written = capsys.readouterr()
+        objects = [json.loads(text) for text in written.out.splitlines()]
+        assert [each.get("batch") for each in objects] == [12, 12, None]
+        assert (objects[2]["summary"]["rows"], objects[2]["summary"]["stopped"]) == (2000, False)
+        assert [text.partition(",")[0] for text in written.err.splitlines()] == ["fraud", "fraud: 1 batch"]
+
+    def test_quiet(self, capsys: pytest.CaptureFixture[str]) -> None:
+        found, totals = progress()
+        with Shown(job(), as_json=False, quiet=True) as shown:
+            shown.take(found)
+        shown.end(totals, was_stopped=False)
+        assert capsys.readouterr() == ("", "")
+
+
+WORKER = """[STREAM_FAILED] Query [id = e7, runId = a7] terminated with exception: Job aborted: Task 0
+  File "bucket.py", line 140, in restore
+    raise SnapshotError(
+penstock.engine.snapshots.SnapshotError: the checkpoint has 2 buckets, and detect now asks for 3
+  fix: detect(…, buckets=2)
+
+\tat org.apache.spark.api.python.BasePythonRunner
+Driver stacktrace: SQLSTATE: XXKST
+"""
+OTHER = """[STREAM_FAILED] Query [id = e7] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] Reason:
+Traceback (most recent call last):
+  File "my.py", line 53, in function
+    raise ValueError("no")
+ValueError: no such thing
+ SQLSTATE: 39000
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (WORKER, "the checkpoint has 2 buckets, and detect now asks for 3\n  fix: detect(…, buckets=2)"),
+        (OTHER, "ValueError: no such thing"),
+        ("[PATH_NOT_FOUND] Path does not exist: /x. SQLSTATE: 42K03", "[PATH_NOT_FOUND] Path does not exist: /x."),
+        ("Query [id = 1] terminated with exception: Out of disk SQLSTATE: XXKST\n=== Plan", "Out of disk"),
+        ("", "no reason given"),
+    ],
+)
+def test_what_an_error_of_sparks_comes_down_to(text: str, expected: str) -> None:
+    assert reason_of(text) == expected
