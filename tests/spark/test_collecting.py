@@ -104,7 +104,7 @@ def spec_for(*queries: ast.Query, by: tuple[str, ...] = ()) -> Spec:
     fields = tuple(st.StructField(name, kind) for name, kind in FIELDS.items())
     asked, keys = parted_by([replace(query, returns=(), source=None) for query in queries], by)
     columns = Columns("type", "ts", "seq", None, keys, ("type", "ts", "seq"), fields)
-    spec = spec_of([(query, 1.0) for query in asked], columns, pk.Schema.model_validate(SCHEMA))
+    spec = spec_of([(query, 1.0) for query in asked], columns, pk.Schema.model_validate(SCHEMA), keeps_partitions=True)
     options: dict[str, Any] = {"functions": FUNCTIONS, "remotes": REMOTES}
     return replace(spec, counting=None, reach=reach_of_sums(asked), **options)
 
@@ -293,7 +293,7 @@ def in_one_process(frame: DataFrame, table: pa.Table, query: ast.Query, **option
     fields = tuple(frame.schema.fields)
     columns = Columns("type", "ts", "id", None, (), ("type", "ts", "id"), fields)
     schema = pk.Schema.model_validate({"types": {"*": {"v": "int", "card": "string"}}})
-    spec = replace(spec_of([(query, 1.0)], columns, schema), counting=None)
+    spec = replace(spec_of([(query, 1.0)], columns, schema, keeps_partitions=True), counting=None)
     rows = table.append_column("_tie", table.column("id")).to_batches()
     totals = [(*place, count) for place, count in totals_of(CollectWorker(spec, **options)(rows)).items()]
     return model_of([(query, 1.0)], spec.engine().states, totals, "contribution", options["positions"], runs=True)

@@ -108,7 +108,7 @@ def _spec(pairs: Sequence[tuple[ast.Query, float]], columns: Columns, resolver: 
     queries, keys = parted_by([replace(query, returns=(), source=None) for query, _ in pairs], columns.by)
     columns = with_attributes(replace(columns, by=keys), resolver, [*read_by_all(queries), *keys])
     weights = [weight for _, weight in pairs]
-    spec = spec_of(list(zip(queries, weights, strict=True)), columns, schema)
+    spec = spec_of(list(zip(queries, weights, strict=True)), columns, schema, keeps_partitions=True)
     return replace(spec, counting=None, reach=reach_of_sums(queries))
 
 

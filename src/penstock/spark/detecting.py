@@ -20,7 +20,7 @@ from penstock.plan.terms import Calls
 from penstock.spark.batch import BatchWorker
 from penstock.spark.columns import ColumnLike, Columns, DetectError, resolve, with_attributes
 from penstock.spark.durations import microseconds
-from penstock.spark.keys import keyed, reach, types_that_count
+from penstock.spark.keys import by_same, keyed, reach, types_that_count
 from penstock.spark.outputs import OUTPUTS, events_schema, parted, results_schema, spark_schema
 from penstock.spark.parting import in_parts
 from penstock.spark.results import MATCHES
@@ -140,28 +140,34 @@ def read_by_all(queries: Iterable[ast.Query]) -> list[str]:
     return list(dict.fromkeys(name for query in queries for name in read_by(planned(query, Calls.DERIVED))))
 
 
-def spec_of(queries: Sequence[tuple[ast.Query, float]], columns: Columns, schema: Schema) -> Spec:
+def spec_of(
+    queries: Sequence[tuple[ast.Query, float]], columns: Columns, schema: Schema, *, keeps_partitions: bool = False
+) -> Spec:
     """Return what workers are told, with the defaults of `detect`.
 
     Args:
         queries: with their weights; checked, and partitioned by the keys.
         columns: of the frame, with all that the queries read.
         schema: which declares the functions and remote sources.
+        keeps_partitions: whether PARTITION BY must stay, and not be said by SAME: positions are counted by partition.
     """
-    alone = [query for query, _ in queries]
+    given = [query for query, _ in queries]
+    same = None if keeps_partitions else by_same(given, columns.by)
+    alone, keys = (given, ()) if same is None else (same, columns.by)
     special = {columns.type, columns.time, columns.seq}
     return Spec(
-        queries=tuple(queries),
+        queries=tuple(zip(alone, (weight for _, weight in queries), strict=True)),
         type=columns.type,
         time=columns.time,
         seq=columns.seq,
         arrival=columns.arrival,
         by=columns.by,
+        keys=keys,
         events=events_schema(columns),
         event=columns.event,
         read=tuple(name for name in read_by_all(alone) if name not in special),
         counting=types_that_count(alone),
-        results=results_schema(alone, columns, schema),
+        results=results_schema(alone, columns, schema, keys),
         reach=reach(alone),
         max_runs=MAX_RUNS,
     )

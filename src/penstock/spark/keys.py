@@ -37,6 +37,22 @@ def keyed(queries: Sequence[ast.Query], by: Sequence[str]) -> tuple[list[ast.Que
     return found, tuple(by)
 
 
+def by_same(queries: Sequence[ast.Query], keys: Sequence[str]) -> list[ast.Query] | None:
+    """Return queries that find the same without PARTITION BY: with SAME on its attributes; None if they would not.
+
+    An engine remembers every partition that it has met, but of what SAME compares only what runs hold. Events without
+    a key, which are in no partition, must be kept from these queries.
+    """
+    if not keys or any(not _is_local(query) or [n.text for n in query.partition] != list(keys) for query in queries):
+        return None
+    same = ast.Same(tuple(map(ast.SameKey, keys)))
+    found = []
+    for query in queries:
+        where = ast.And((*ast.conjuncts(query.where), same)) if query.where is not None else same
+        found.append(replace(query, partition=(), where=where, source=None))
+    return found
+
+
 def _own_keys(query: ast.Query) -> list[str]:
     if query.partition:
         return [name.text for name in query.partition]

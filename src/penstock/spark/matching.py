@@ -27,7 +27,7 @@ class Matching:
         self.spec = spec
         self.engine = spec.engine()
         self.next = 0  # the number of the next event, if they are counted
-        keys = [name.text for query, _ in spec.queries for name in query.partition]
+        keys = [*spec.keys, *(name.text for query, _ in spec.queries for name in query.partition)]
         self._names = list(dict.fromkeys([*spec.event, *keys, *([spec.arrival] if spec.arrival else [])]))
         self._read = list(dict.fromkeys([spec.type, spec.time, *spec.read]))
         self.kept = Kept(self._empty(), np.zeros(0, np.int64), spec.seq is None)
@@ -40,6 +40,7 @@ class Matching:
         rows, doubled = self._without_doubles(rows)
         yield from results.malformed(doubled)
         results.counts.processed += results.count_own(rows.ts)
+        rows = self._with_keys(rows)
         for start in range(0, len(rows), CHUNK):
             part = rows.slice(start, min(start + CHUNK, len(rows)))
             seq = self._numbers(part)
@@ -62,6 +63,15 @@ class Matching:
             return rows.tie
         first, self.next = self.next, self.next + len(rows)
         return np.arange(first, self.next, dtype=np.int64)
+
+    def _with_keys(self, rows: Rows) -> Rows:
+        """Leave out rows without a key, which PARTITION BY has in no partition."""
+        has_key = np.ones(len(rows), np.bool_)
+        for name in self.spec.keys:
+            column = rows.table.column(name)
+            if column.null_count or pa.types.is_floating(column.type):
+                has_key &= ~np.array(column.is_null(nan_is_null=True).combine_chunks(), np.bool_)
+        return rows.where(has_key)
 
     def _without_doubles(self, rows: Rows) -> tuple[Rows, Malformed | None]:
         """Part off the rows whose number an earlier event has, as far as it is remembered."""

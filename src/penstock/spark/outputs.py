@@ -43,8 +43,10 @@ def events_schema(columns: Columns) -> pa.Schema:
     return _arrow(columns.fields)
 
 
-def results_schema(queries: Sequence[ast.Query], columns: Columns, schema: Schema) -> pa.Schema:
-    """Return the columns that workers give back.
+def results_schema(
+    queries: Sequence[ast.Query], columns: Columns, schema: Schema, keys: Sequence[str] = ()
+) -> pa.Schema:
+    """Return the columns that workers give back; `keys` are those of queries without PARTITION BY.
 
     Raises:
         DetectError: two queries give a column of one name different types; the type of a RETURN column is not known.
@@ -54,18 +56,18 @@ def results_schema(queries: Sequence[ast.Query], columns: Columns, schema: Schem
     window = _window_type(queries)
     found: dict[str, pa.DataType] = {OUTPUT: pa.string(), "query": pa.string()}
     for query in queries:
-        layout = layout_of(query)
-        keys = [events.field(name).type for name in layout.keys]
+        layout = layout_of(query, keys)
+        key_types = [events.field(name).type for name in layout.keys]
         variables = [pa.list_(event)] * len(layout.variables)
         returns = list(_return_types(query, columns, schema).values())
-        types = [pa.string(), *keys, window, TIME, TIME, TIME, *variables, *returns]
+        types = [pa.string(), *key_types, window, TIME, TIME, TIME, *variables, *returns]
         for name, kind in zip(layout.names(), types, strict=True):
             if found.setdefault(name, kind) != kind:
                 raise DetectError(
                     f"two queries have a column {name}, of type {found[name]} and of type {kind}\n"
                     "  fix: give one of them another name: RETURN … AS another"
                 )
-    names = [OUTPUT, "query", *_keys(queries), "window", *TIMES]
+    names = [OUTPUT, "query", *(keys or _keys(queries)), "window", *TIMES]
     fixed = found | dict.fromkeys(TIMES, TIME)
     ordered = {name: fixed[name] for name in names} | fixed
     rest = {EVENT: pa.struct(list(events)), REASON: pa.string(), COUNTS: COUNTS_TYPE}
@@ -77,12 +79,12 @@ def results_schema(queries: Sequence[ast.Query], columns: Columns, schema: Schem
     return pa.schema((ordered | rest).items())
 
 
-def layout_of(query: ast.Query) -> Layout:
-    """Return the columns of a query's matches."""
+def layout_of(query: ast.Query, keys: Sequence[str] = ()) -> Layout:
+    """Return the columns of a query's matches; `keys` are those of a query without PARTITION BY."""
     planned = plan(query, Calls.DERIVED)
     variables = tuple(planned.numbered.variables[v].name for v in rules(planned).variables)
     returns = tuple(each.name or render_expression(each.expression) for each in query.returns)
-    return Layout(query.name, tuple(name.text for name in query.partition), variables, returns)
+    return Layout(query.name, tuple(keys) or tuple(name.text for name in query.partition), variables, returns)
 
 
 def _keys(queries: Sequence[ast.Query]) -> list[str]:
@@ -124,7 +126,7 @@ def _arrow(fields: Sequence[st.StructField]) -> pa.Schema:
 
 def spark_schema(schema: pa.Schema, columns: Columns, queries: Sequence[ast.Query]) -> st.StructType:
     """Return an Arrow schema of results as Spark has it; the types of events and keys are the frame's own."""
-    keys = _keys(queries)
+    keys = [*_keys(queries), *columns.by]
     event = st.StructType([_nullable(columns.field(name)) for name in columns.event])
     found = []
     for each in schema:

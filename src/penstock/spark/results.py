@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,8 @@ class Results:
 
     def _of_query(self, layout: Layout, chunk: Chunk, kept: Kept, now: int) -> pa.Table:
         table, size = chunk.table(layout), len(chunk)
-        names = layout.names()
+        shown = replace(layout, keys=self.spec.keys) if self.spec.keys else layout
+        names = shown.names()[:1] + shown.names()[1 + len(self.spec.keys) :]  # those of the table
         columns: dict[str, Any] = {OUTPUT: pa.repeat(MATCHES, size)}
         first = len(names) - len(layout.variables) - len(layout.returns)
         for place, name in enumerate(names):
@@ -88,7 +89,7 @@ class Results:
             is_variable = first <= place < first + len(layout.variables)
             columns[name] = self._events(column, kept) if is_variable else column
         last = kept.places(chunk.seq[chunk.offsets[1:] - 1])
-        for name in layout.keys:  # as the events have them, whatever their type
+        for name in shown.keys:  # as the events have them, whatever their type
             columns[name] = kept.table.column(name).take(pa.array(last)).combine_chunks()
         columns["detected_ts"] = pa.repeat(pa.scalar(now, pa.int64()), size).cast(TIME)
         if self.spec.arrival is not None:

@@ -27,6 +27,7 @@ class Spec:
         queries: with their weights.
         type: the name of the column with the type of an event; likewise `time`, `seq`, `arrival`.
         by: what events are parted by.
+        keys: the columns of the keys in results, if the queries have SAME instead of PARTITION BY; else empty.
         events: the columns that come in, `TIE` apart.
         event: what a match holds of each event.
         read: the attributes that the queries read.
@@ -42,6 +43,7 @@ class Spec:
     seq: str | None
     arrival: str | None
     by: tuple[str, ...]
+    keys: tuple[str, ...]
     events: pa.Schema
     event: tuple[str, ...]
     read: tuple[str, ...]
