@@ -259,7 +259,7 @@ def test_version() -> None:
     assert run("--version").stdout == f"penstock {metadata.version('penstock')}\n"
 
 
-@pytest.mark.parametrize("command", ["check", "explain", "demo", "doctor"])
+@pytest.mark.parametrize("command", ["check", "explain", "detect", "demo", "doctor"])
 def test_every_command_has_help_and_json(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     result = run(command, "--help")

@@ -158,6 +158,13 @@ def test_spark_connect_gives_the_same(connect: SparkSession, tmp_path: Path) -> 
     assert on_spark(connect.read.parquet(str(tmp_path / "out")), KEYED) == expected
 
 
+def test_times_may_be_whole_microseconds(spark: SparkSession, tmp_path: Path) -> None:
+    table = events(100)
+    frame = frame_of(spark, table, tmp_path).withColumn("ts", sf.unix_micros("ts"))
+    found = on_spark(frame.transform(detect(QUERIES["pairs"], seq="id")), [QUERIES["pairs"]])
+    assert found == in_one_process(QUERIES["pairs"], table)
+
+
 # --- mistakes -----------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import types as st
 
 from penstock.errors import PenstockError
 from penstock.pattern.schema import Schema
-from penstock.pattern.variables import ANY_TYPE
+from penstock.pattern.variables import ANY_TYPE, BUILT_IN
 
 ColumnLike: TypeAlias = str | Column
 
@@ -121,7 +121,9 @@ class Resolver:
 
     def schema(self) -> Schema:
         """Return what `penstock check` would be told of the frame."""
-        return Schema.model_validate({"types": {ANY_TYPE: _kinds([*self._fields.values(), *self.fields])}})
+        kinds = _kinds([*self._fields.values(), *self.fields])
+        own = {name: kind for name, kind in kinds.items() if name not in BUILT_IN}  # those every event has
+        return Schema.model_validate({"types": {ANY_TYPE: own}})
 
     def microseconds(self, name: str) -> Column:
         """Return a column of times as whole microseconds since 1970, as workers see them."""
