@@ -28,8 +28,8 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 import penstock as pk
 from penstock.spark import detect
-from penstock.spark.packing import BUCKET, as_bytes
 from penstock.spark.session import session
+from penstock.spark.worker.packing import BUCKET, as_bytes
 
 QUERY = pk.parse("PATTERN SEQ(A a, B b) WHERE b.v > 400 * a.v WITHIN 100 ms", "cheap")
 KEYS = (1, 100, 10_000, 1_000_000)

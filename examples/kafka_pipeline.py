@@ -20,9 +20,9 @@ from pyspark.sql import functions as sf
 
 import penstock as pk
 from penstock.spark import detect
-from penstock.spark.kafka import KafkaOnce
 from penstock.spark.session import KAFKA, session
-from penstock.spark.sinks import CheckpointId
+from penstock.spark.sinks.kafka import KafkaOnce
+from penstock.spark.sinks.once import CheckpointId
 
 QUERY = pk.parse(
     """

@@ -168,7 +168,7 @@ def detect(
     once, with exit code 130. Either way the next run goes on from the checkpoint, and nothing is lost or written twice.
     """
     try:
-        from penstock.spark.terminal import run_job  # needs pyspark, which no other command does
+        from penstock.spark.jobs.terminal import run_job  # needs pyspark, which no other command does
 
         code = run_job(job, as_json, quiet)
     except ModuleNotFoundError as error:

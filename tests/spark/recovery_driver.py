@@ -13,9 +13,9 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from penstock.spark import detect
-from penstock.spark.kafka import KafkaOnce
 from penstock.spark.session import session
-from penstock.spark.sinks import CheckpointId
+from penstock.spark.sinks.kafka import KafkaOnce
+from penstock.spark.sinks.once import CheckpointId
 from tests.spark.test_detect import KEYED
 
 JAVA_OPTIONS = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}

@@ -15,16 +15,16 @@ from pyspark.sql import types as st
 from penstock.pattern import ast
 from penstock.pattern.schema import Schema
 from penstock.reference import Event
-from penstock.spark.batch import SLICE, BatchWorker
-from penstock.spark.bucket import Bucket
 from penstock.spark.columns import Columns
 from penstock.spark.detecting import spec_of
-from penstock.spark.events import TIE
 from penstock.spark.keys import keyed
-from penstock.spark.packing import BUCKET, Pack
 from penstock.spark.parting import SLICES_PER_REACH
-from penstock.spark.results import MATCHES, OUTPUT
-from penstock.spark.spec import Spec
+from penstock.spark.worker.batch import SLICE, BatchWorker
+from penstock.spark.worker.bucket import Bucket
+from penstock.spark.worker.events import TIE
+from penstock.spark.worker.packing import BUCKET, Pack
+from penstock.spark.worker.results import MATCHES, OUTPUT
+from penstock.spark.worker.spec import Spec
 from tests.generators import FUNCTIONS, REMOTES, SCHEMA
 
 FIELDS = {

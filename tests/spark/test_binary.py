@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as st
 
-from penstock.spark.binary import Binary, ByteOrder, problems_of
+from penstock.spark.jobs.binary import Binary, ByteOrder, problems_of
 
 FIELDS = (
     st.StructField("flag", st.BooleanType()),

@@ -23,15 +23,15 @@ from penstock.reference import Event, find
 from penstock.reference.conditions import World
 from penstock.reference.events import Stream
 from penstock.reference.windows import partitions, windows
-from penstock.spark.batch import SLICE
-from penstock.spark.collecting import collect, model_of, parted_by, reach_of_sums
 from penstock.spark.columns import Columns, DetectError
 from penstock.spark.detecting import spec_of
-from penstock.spark.models import Model
-from penstock.spark.observing import Sums
 from penstock.spark.parting import SLICES_PER_REACH
-from penstock.spark.spec import Spec
-from penstock.spark.watching import CollectWorker, as_rows
+from penstock.spark.training.collecting import collect, model_of, parted_by, reach_of_sums
+from penstock.spark.training.models import Model
+from penstock.spark.training.observing import Sums
+from penstock.spark.training.watching import CollectWorker, as_rows
+from penstock.spark.worker.batch import SLICE
+from penstock.spark.worker.spec import Spec
 from penstock.testing import stream
 from tests.generators import EVERYTHING, FUNCTIONS, REMOTES, SCHEMA, Profile, seeded
 from tests.spark.frames import events, frame_of
@@ -160,10 +160,10 @@ def of_queries(totals: Totals) -> Totals:
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let little be looked at together, and much be forgotten: streams of tests are short."""
-    monkeypatch.setattr("penstock.spark.watching.CHUNK", 3)
+    monkeypatch.setattr("penstock.spark.training.watching.CHUNK", 3)
     monkeypatch.setattr("penstock.engine.detector._RECLAIM_FROM", 2)
-    monkeypatch.setattr("penstock.spark.contributions._PAIRS", 5)
-    monkeypatch.setattr("penstock.spark.contributions._GATHER", 1)
+    monkeypatch.setattr("penstock.spark.training.contributions._PAIRS", 5)
+    monkeypatch.setattr("penstock.spark.training.contributions._GATHER", 1)
 
 
 BY_TIME = Profile(count_within=False, count_window=False, consume=0, limit=False, previous=False, partition=0)
@@ -248,7 +248,7 @@ def test_windows_of_fewer_events_than_bins_are_scaled_up_and_others_down() -> No
 
 @pytest.mark.usefixtures("small_steps")
 def test_a_match_that_is_known_long_after_its_window_is_over_counts_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.spark.watching.CHUNK", 1)
+    monkeypatch.setattr("penstock.spark.training.watching.CHUNK", 1)
     model = model_for({"SEQ(A a, NOT B b) WITHIN 20 s WINDOW 8 s": 1.0}, stream("A0 C1 C9 B15 C19 C22 C30 C40"))
     assert shown(model, "contributing") == {"A": [1, 1, 0, 0], "B": [0, 0, 0, 0], "C": [0, 0, 0, 0]}
     assert shown(model, "events")["A"] == [1, 1, 0, 0]

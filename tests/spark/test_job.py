@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import penstock as pk
+import penstock.spark.jobs.job as job_module
 from penstock.cli import app
 from penstock.errors import QueryError
-from penstock.spark import job as job_module
-from penstock.spark.job import Job, JobError
-from penstock.spark.job_parts import FileSource, KafkaSink
-from penstock.spark.running import run
+from penstock.spark.jobs.job import Job, JobError
+from penstock.spark.jobs.parts import FileSource, KafkaSink
+from penstock.spark.jobs.running import run
 
 QUERY = "PATTERN SEQ(Small a, Large b) WHERE b.amount > 10 * a.amount WITHIN 5 s PARTITION BY card RETURN a.id AS one"
 SCHEMA = "type string, ts timestamp, card string, amount double, id long"

@@ -12,8 +12,8 @@ from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from penstock.spark.kafka import MARKERS, KafkaOnce, last_value, records
-from penstock.spark.sinks import SinkError
+from penstock.spark.sinks.kafka import MARKERS, KafkaOnce, last_value, records
+from penstock.spark.sinks.once import SinkError
 from tests.spark.kafka.broker import Broker
 
 
@@ -105,7 +105,7 @@ class TestOnce:
     def test_no_broker(self) -> None:
         sink = KafkaOnce("127.0.0.1:1", "nowhere", "stream", options={"log_level": 0})
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("penstock.spark.kafka.WITHIN_S", 1.0)
+            patch.setattr("penstock.spark.sinks.kafka.WITHIN_S", 1.0)
             with pytest.raises(SinkError, match=r"^Kafka, topic nowhere: "):
                 sink.send(pairs(1), 0)
 

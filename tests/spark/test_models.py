@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.spark.models import Model, ModelError, Observed
+from penstock.spark.training.models import Model, ModelError, Observed
 
 WINDOWS = Observed(
     "PATTERN SEQ(A a, B b) WITHIN 5 s WINDOW 5 s", "pairs", 1.0, ((), ("a",), ("a", "b")),

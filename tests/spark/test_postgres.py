@@ -23,8 +23,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from penstock.spark.postgres import PostgresOnce, without_password
-from penstock.spark.sinks import SinkError
+from penstock.spark.sinks.once import SinkError
+from penstock.spark.sinks.postgres import PostgresOnce, without_password
 
 PASSWORD = "s3cret-of-the-tests"
 START_SECONDS = 60

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import penstock as pk
 from penstock.spark import detect
 from penstock.spark.progress import Listener, Progress, Totals, quantile_ms
-from penstock.spark.results import LATENCIES, LATENCY_MS
+from penstock.spark.worker.results import LATENCIES, LATENCY_MS
 
 COUNTS = {"rows": 100, "processed": 80, "late": 3, "malformed": 2, "shed": 5, "matches": 7, "runs": 11, "held": 20}
 QUERY, OTHER = UUID(int=1), UUID(int=2)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 import penstock as pk
 from penstock.reference import Match, Quality, find, quality
 from penstock.spark.detecting import detect
-from penstock.spark.scoring import Counts, ScoreError, score
+from penstock.spark.training.scoring import Counts, ScoreError, score
 from penstock.testing import stream
 from tests.spark.frames import events, frame_of
 

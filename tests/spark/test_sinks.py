@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 
 import penstock as pk
 from penstock.spark import detect
-from penstock.spark.sinks import (
+from penstock.spark.sinks.once import (
     CheckpointId,
     Fanout,
     FilesByBatch,
@@ -107,7 +107,7 @@ class TestFiles:
             shutil.copytree(source, target)
             rename(source, target)
 
-        monkeypatch.setattr("penstock.spark.sinks.os.rename", late)
+        monkeypatch.setattr("penstock.spark.sinks.once.os.rename", late)
         assert not ParquetByBatch(tmp_path).write(numbers(spark, 1), 0)
         assert content(spark, tmp_path) == [(0, 1)]
 
@@ -123,7 +123,7 @@ class TestFiles:
     def test_elsewhere_a_batch_is_replaced(
         self, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("penstock.spark.sinks.local", lambda path: None)
+        monkeypatch.setattr("penstock.spark.sinks.once.local", lambda path: None)
         sink = ParquetByBatch(f"file://{tmp_path}")
         assert sink.write(numbers(spark, 1, 2), 0)
         assert sink.write(numbers(spark, 3, 4), 1)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.job import Job
+from penstock.spark.jobs.job import Job
+from penstock.spark.jobs.running import reason_of
+from penstock.spark.jobs.terminal import Shown, line, summary
 from penstock.spark.progress import Progress, Totals
-from penstock.spark.running import reason_of
-from penstock.spark.terminal import Shown, line, summary
 
 COUNTS = {"rows": 2000, "processed": 1700, "shed": 260, "matches": 17, "held": 40}
 

@@ -17,7 +17,7 @@ from penstock.plan.planning import plan
 from penstock.plan.terms import Calls
 from penstock.reference import Event
 from penstock.spark.outputs import layout_of
-from penstock.spark.spec import Spec
+from penstock.spark.worker.spec import Spec
 from tests.engine.comparing import as_lists, engine_of, in_order
 from tests.generators import Case, seeded
 from tests.spark.simulating import batched, matches_of, spec_for, streamed, table_of

@@ -4,18 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.spark.collecting import collect
     from penstock.spark.columns import DetectError
     from penstock.spark.detecting import detect
-    from penstock.spark.job import Job, JobError
-    from penstock.spark.kafka import KafkaOnce, KafkaRepeating
-    from penstock.spark.models import Model, ModelError
+    from penstock.spark.jobs.job import Job, JobError
+    from penstock.spark.jobs.running import RunError, run
     from penstock.spark.outputs import output
-    from penstock.spark.postgres import PostgresOnce
     from penstock.spark.progress import Listener, Progress
-    from penstock.spark.running import RunError, run
-    from penstock.spark.scoring import ScoreError, score
-    from penstock.spark.sinks import CheckpointId, Fanout, FilesByBatch, ParquetByBatch, SinkError
+    from penstock.spark.sinks.kafka import KafkaOnce, KafkaRepeating
+    from penstock.spark.sinks.once import CheckpointId, Fanout, FilesByBatch, ParquetByBatch, SinkError
+    from penstock.spark.sinks.postgres import PostgresOnce
+    from penstock.spark.training.collecting import collect
+    from penstock.spark.training.models import Model, ModelError
+    from penstock.spark.training.scoring import ScoreError, score
 
 __all__ = [
     "CheckpointId", "DetectError", "Fanout", "FilesByBatch", "Job", "JobError", "KafkaOnce", "KafkaRepeating",
@@ -25,28 +25,28 @@ __all__ = [
 
 # Where each name comes from. It is loaded at first use: workers come here for a part of it only.
 _ELSEWHERE = {
-    "CheckpointId": "penstock.spark.sinks",
+    "CheckpointId": "penstock.spark.sinks.once",
     "DetectError": "penstock.spark.columns",
-    "Fanout": "penstock.spark.sinks",
-    "FilesByBatch": "penstock.spark.sinks",
-    "Job": "penstock.spark.job",
-    "JobError": "penstock.spark.job",
-    "KafkaOnce": "penstock.spark.kafka",
-    "KafkaRepeating": "penstock.spark.kafka",
+    "Fanout": "penstock.spark.sinks.once",
+    "FilesByBatch": "penstock.spark.sinks.once",
+    "Job": "penstock.spark.jobs.job",
+    "JobError": "penstock.spark.jobs.job",
+    "KafkaOnce": "penstock.spark.sinks.kafka",
+    "KafkaRepeating": "penstock.spark.sinks.kafka",
     "Listener": "penstock.spark.progress",
-    "Model": "penstock.spark.models",
-    "ModelError": "penstock.spark.models",
-    "ParquetByBatch": "penstock.spark.sinks",
-    "PostgresOnce": "penstock.spark.postgres",
+    "Model": "penstock.spark.training.models",
+    "ModelError": "penstock.spark.training.models",
+    "ParquetByBatch": "penstock.spark.sinks.once",
+    "PostgresOnce": "penstock.spark.sinks.postgres",
     "Progress": "penstock.spark.progress",
-    "RunError": "penstock.spark.running",
-    "ScoreError": "penstock.spark.scoring",
-    "SinkError": "penstock.spark.sinks",
-    "collect": "penstock.spark.collecting",
+    "RunError": "penstock.spark.jobs.running",
+    "ScoreError": "penstock.spark.training.scoring",
+    "SinkError": "penstock.spark.sinks.once",
+    "collect": "penstock.spark.training.collecting",
     "detect": "penstock.spark.detecting",
     "output": "penstock.spark.outputs",
-    "run": "penstock.spark.running",
-    "score": "penstock.spark.scoring",
+    "run": "penstock.spark.jobs.running",
+    "score": "penstock.spark.training.scoring",
 }
 
 

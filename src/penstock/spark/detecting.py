@@ -17,15 +17,15 @@ from penstock.pattern.schema import Schema
 from penstock.pattern.validate import validate
 from penstock.plan.planning import plan as planned
 from penstock.plan.terms import Calls
-from penstock.spark.batch import BatchWorker
 from penstock.spark.columns import ColumnLike, Columns, DetectError, resolve, with_attributes
 from penstock.spark.durations import microseconds
 from penstock.spark.keys import by_same, keyed, reach, types_that_count
 from penstock.spark.outputs import OUTPUTS, events_schema, parted, results_schema, spark_schema
 from penstock.spark.parting import in_parts
-from penstock.spark.results import MATCHES
-from penstock.spark.spec import Spec
 from penstock.spark.streaming import shuffle_partitions, streamed
+from penstock.spark.worker.batch import BatchWorker
+from penstock.spark.worker.results import MATCHES
+from penstock.spark.worker.spec import Spec
 
 
 def detect(

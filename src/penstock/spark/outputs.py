@@ -20,7 +20,7 @@ from penstock.plan.callees import Asks, Callee
 from penstock.plan.planning import plan
 from penstock.plan.terms import Calls
 from penstock.spark.columns import Columns, DetectError, quoted
-from penstock.spark.results import (
+from penstock.spark.worker.results import (
     COUNTED,
     COUNTS,
     COUNTS_TYPE,

@@ -8,9 +8,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
-from penstock.spark.batch import SLICE, BatchWorker
 from penstock.spark.columns import Resolver, quoted
-from penstock.spark.spec import Spec
+from penstock.spark.worker.batch import SLICE, BatchWorker
+from penstock.spark.worker.spec import Spec
 
 SLICES_PER_REACH = 8  # how many times as long as its context a slice of time is: an eighth of the rows is read twice
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from penstock.spark.results import LATENCIES, LATENCY_MS
+from penstock.spark.worker.results import LATENCIES, LATENCY_MS
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent

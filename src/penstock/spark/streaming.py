@@ -26,10 +26,10 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from penstock.spark.bucket import Bucket
 from penstock.spark.columns import Resolver, quoted
-from penstock.spark.packing import BUCKET, NONE, Pack, as_bytes, unpack
-from penstock.spark.spec import Spec
+from penstock.spark.worker.bucket import Bucket
+from penstock.spark.worker.packing import BUCKET, NONE, Pack, as_bytes, unpack
+from penstock.spark.worker.spec import Spec
 
 _PACKED = "bucket int, newest long, passed long, rows binary"
 _STATE = "blob binary"

@@ -20,14 +20,14 @@ from penstock.plan.layout import EVENT_BEFORE, EVENT_TS
 from penstock.plan.planning import Plan, plan
 from penstock.plan.tables import Bools, Ints
 from penstock.plan.terms import Calls
-from penstock.spark.batch import BatchWorker
-from penstock.spark.contributions import contributions
-from penstock.spark.events import Rows
-from penstock.spark.matching import CHUNK
-from penstock.spark.observing import Observer, ObserverOf, Seen, Steps, Subject, Sums, add_up
-from penstock.spark.results import Counts
-from penstock.spark.sorting import Sorter
-from penstock.spark.spec import SEQ, Spec
+from penstock.spark.training.contributions import contributions
+from penstock.spark.training.observing import Observer, ObserverOf, Seen, Steps, Subject, Sums, add_up
+from penstock.spark.worker.batch import BatchWorker
+from penstock.spark.worker.events import Rows
+from penstock.spark.worker.matching import CHUNK
+from penstock.spark.worker.results import Counts
+from penstock.spark.worker.sorting import Sorter
+from penstock.spark.worker.spec import SEQ, Spec
 
 ALL_QUERIES = -1  # the place of sums that belong to no query
 SUMS_SCHEMA = pa.schema(

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.engine.arrow_values import numbers
-from penstock.spark.spec import Spec
-from penstock.spark.times import times
+from penstock.spark.worker.spec import Spec
+from penstock.spark.worker.times import times
 
 BUCKET = "_penstock_bucket"
 NONE = np.iinfo(np.int64).min

@@ -13,7 +13,7 @@ from penstock.errors import PenstockError
 from penstock.reference.quality import Mode, Quality
 from penstock.spark.columns import quoted
 from penstock.spark.outputs import output
-from penstock.spark.results import MATCHES, OUTPUT
+from penstock.spark.worker.results import MATCHES, OUTPUT
 
 _TRUTH, _FOUND, _STRICT, _RELAXED = "truth", "found", "strict", "relaxed"
 
@@ -91,7 +91,7 @@ def score(
         ScoreError: the frames are no matches, or not of the same kind.
 
     Examples:
-        >>> from penstock.spark.scoring import score
+        >>> from penstock.spark.training.scoring import score
         >>> def loss(truth, found):
         ...     return 1 - score(truth, found, seq="id", weights={"fraud": 3.0}).strict.score
     """

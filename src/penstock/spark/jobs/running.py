@@ -15,14 +15,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError, QueryError
 from penstock.spark.detecting import detect
-from penstock.spark.job import Job, JobError
-from penstock.spark.job_parts import AVAILABLE_NOW, ConsoleSink, FileSink, KafkaSink, KafkaSource, PostgresSink, Sink
-from penstock.spark.kafka import KafkaOnce, KafkaRepeating
-from penstock.spark.postgres import PostgresOnce
+from penstock.spark.jobs.job import Job, JobError
+from penstock.spark.jobs.parts import AVAILABLE_NOW, ConsoleSink, FileSink, KafkaSink, KafkaSource, PostgresSink, Sink
+from penstock.spark.jobs.sources import PROBLEM, RECORD, read, told
 from penstock.spark.progress import METRIC, Listener, Receiver, Totals
 from penstock.spark.session import KAFKA, session
-from penstock.spark.sinks import CheckpointId, Fanout, FilesByBatch, Lines, Name, Once
-from penstock.spark.sources import PROBLEM, RECORD, read, told
+from penstock.spark.sinks.kafka import KafkaOnce, KafkaRepeating
+from penstock.spark.sinks.once import CheckpointId, Fanout, FilesByBatch, Lines, Name, Once
+from penstock.spark.sinks.postgres import PostgresOnce
 
 POLL_S = 0.2
 LAST_EVENTS_S = 10.0  # how long the last events of a stream may take to arrive when it has ended

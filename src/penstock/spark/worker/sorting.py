@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from penstock.spark.events import TIE, Rows
+from penstock.spark.worker.events import TIE, Rows
 
 _TS = "_ts"
 _BATCH = 1 << 16  # rows of a run that are read at once

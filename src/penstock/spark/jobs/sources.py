@@ -15,11 +15,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
-from penstock.spark.binary import Binary, problems_of
 from penstock.spark.columns import quoted
-from penstock.spark.job import Job, JobError
-from penstock.spark.job_parts import FileSource, KafkaSource, RateSource
-from penstock.spark.results import EVENT, REASON
+from penstock.spark.jobs.binary import Binary, problems_of
+from penstock.spark.jobs.job import Job, JobError
+from penstock.spark.jobs.parts import FileSource, KafkaSource, RateSource
+from penstock.spark.worker.results import EVENT, REASON
 
 RECORD, PROBLEM = "_record", "_problem"
 _PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RECORD}

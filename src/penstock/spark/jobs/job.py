@@ -49,9 +49,9 @@ from pydantic import ValidationError
 from penstock.errors import PenstockError, QueryError
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
-from penstock.spark.job_parts import Detection, Part, Running, Sink, Source, SparkSettings
-from penstock.spark.job_problems import describe, where
-from penstock.spark.results import LATE, MALFORMED, MATCHES
+from penstock.spark.jobs.parts import Detection, Part, Running, Sink, Source, SparkSettings
+from penstock.spark.jobs.problems import describe, where
+from penstock.spark.worker.results import LATE, MALFORMED, MATCHES
 
 _VARIABLE = re.compile(r"\$(\$?)\{(\w*)\}")
 _REMOTE = re.compile(r"[A-Za-z][\w+.-]*:/")  # the scheme of another file system
@@ -62,12 +62,12 @@ class JobError(PenstockError):
 
 
 class Job(Part):
-    """A pipeline; the tables are described in `penstock.spark.job_parts`.
+    """A pipeline; the tables are described in `penstock.spark.jobs.parts`.
 
     Examples:
         >>> Job.of({"source": {"format": "rate"}, "detect": {"query": "PATTERN A a WITHIN 1 s"}, "sink": {}})
         Traceback (most recent call last):
-        penstock.spark.job.JobError: sink.format: is missing; write parquet, json, postgres, kafka or console
+        penstock.spark.jobs.job.JobError: sink.format: is missing; write parquet, json, postgres, kafka or console
         run: is missing
     """
 

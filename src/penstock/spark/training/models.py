@@ -33,8 +33,8 @@ class Observed:
         name: its name, None if it has none.
         weight: how much a match counts.
         states: what is bound in each state of its automaton.
-        sums: arrays by name, as `penstock.spark.contributions` and `penstock.spark.observing` say; T types, B bins:
-            (T, B), (T,), or () for one number.
+        sums: arrays by name, as `contributions.py` and `observing.py` say; T types, B bins: (T, B), (T,), or () for
+            one number.
     """
 
     query: str

@@ -16,7 +16,7 @@ from penstock.errors import InternalError
 from penstock.pattern import ast
 from penstock.plan.layout import EVENT_HIGH, EVENT_LOW, EVENT_PART, EVENT_POS, EVENT_SEQ, EVENT_TS
 from penstock.plan.tables import Bools, Ints
-from penstock.spark.observing import Observer, Seen, Shape, Subject, Tally
+from penstock.spark.training.observing import Observer, Seen, Shape, Subject, Tally
 
 _FAR = np.iinfo(np.int64).max
 _PAIRS = 1 << 20  # pairs of a window and an event that are counted together

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from penstock.engine.snapshots import SnapshotError, pack, unpack
 from penstock.plan.tables import Bools
-from penstock.spark.events import Rows, read
-from penstock.spark.matching import Matching, packed, unpacked
-from penstock.spark.results import Counts, Results
-from penstock.spark.sorting import joined
-from penstock.spark.spec import Spec
+from penstock.spark.worker.events import Rows, read
+from penstock.spark.worker.matching import Matching, packed, unpacked
+from penstock.spark.worker.results import Counts, Results
+from penstock.spark.worker.sorting import joined
+from penstock.spark.worker.spec import Spec
 
 VERSION = 1
 _START = np.iinfo(np.int64).min

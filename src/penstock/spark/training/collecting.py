@@ -18,11 +18,11 @@ from penstock.pattern.schema import Schema
 from penstock.spark.columns import ColumnLike, Columns, DetectError, Resolver, resolve, with_attributes
 from penstock.spark.detecting import check_fits, read_by_all, spec_of
 from penstock.spark.keys import keyed, reach
-from penstock.spark.models import Model, Observed
-from penstock.spark.observing import Subject
 from penstock.spark.parting import in_parts
-from penstock.spark.spec import Spec
-from penstock.spark.watching import ALL_QUERIES, MODELS, CollectWorker, observers_of
+from penstock.spark.training.models import Model, Observed
+from penstock.spark.training.observing import Subject
+from penstock.spark.training.watching import ALL_QUERIES, MODELS, CollectWorker, observers_of
+from penstock.spark.worker.spec import Spec
 
 _ROWS = "query int, name string, type string, place int, sum bigint"
 
@@ -51,8 +51,8 @@ def collect(
     are those of one process, exactly. (SAME parts nothing here: positions are those of the whole stream.) A worker adds
     up in arrays, Spark adds these, and the driver gets a row for each sum that is not zero.
 
-    What is summed up for "contribution": see `penstock.spark.contributions.InWindows`, for queries with WINDOW, and
-    `InSpans` for those without, where the position of an event is how far into WITHIN it is in a match.
+    What is summed up for "contribution": see `penstock.spark.training.contributions`: `InWindows` for queries with
+    WINDOW, `InSpans` for those without, where the position of an event is how far into WITHIN it is in a match.
 
     Args:
         frame: a batch of events, all types of them: others take up positions, too.
@@ -71,7 +71,7 @@ def collect(
 
     Examples:
         >>> import penstock as pk
-        >>> from penstock.spark.collecting import collect
+        >>> from penstock.spark.training.collecting import collect
         >>> query = pk.parse("PATTERN SEQ(A a, B b) WITHIN 1 min WINDOW 1 min EVERY 10 s")
         >>> def train(events):
         ...     model = collect(events, query, time="at", seq="id", positions=50)

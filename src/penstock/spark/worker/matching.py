@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.plan.tables import Ints
-from penstock.spark.events import Kept, Malformed, Rows
-from penstock.spark.results import Results
-from penstock.spark.spec import SEQ, Spec
+from penstock.spark.worker.events import Kept, Malformed, Rows
+from penstock.spark.worker.results import Results
+from penstock.spark.worker.spec import SEQ, Spec
 
 CHUNK = 1 << 16  # events that an engine gets at once: enough to be fast, few enough to stay small
 

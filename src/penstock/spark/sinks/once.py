@@ -26,7 +26,7 @@ from pyspark.sql import functions as sf
 from penstock.errors import PenstockError
 from penstock.spark.columns import quoted
 from penstock.spark.outputs import output
-from penstock.spark.results import MATCHES, OUTPUT
+from penstock.spark.worker.results import MATCHES, OUTPUT
 
 BATCH_ID = "batch_id"
 # Microseconds are kept, and the zone does not hang on the session.

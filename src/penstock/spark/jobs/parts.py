@@ -133,7 +133,7 @@ Source: TypeAlias = Annotated[FileSource | RateSource | KafkaSource, Field(discr
 
 
 class FileSink(Part):
-    """A folder for each batch; see `penstock.spark.sinks.FilesByBatch`."""
+    """A folder for each batch; see `penstock.spark.sinks.once.FilesByBatch`."""
 
     format: Literal["parquet", "json"]
     path: str
@@ -141,7 +141,7 @@ class FileSink(Part):
 
 
 class PostgresSink(Part):
-    """A table; see `penstock.spark.postgres.PostgresOnce`. What the dsn does not say comes from PGHOST and the like."""
+    """A table; see `penstock.spark.PostgresOnce`. What the dsn does not say comes from PGHOST and the like."""
 
     format: Literal["postgres"]
     table: str
@@ -149,7 +149,7 @@ class PostgresSink(Part):
 
 
 class KafkaSink(Part):
-    """A topic; see `penstock.spark.kafka`. With `once = false`, Spark's own sink writes, at least once."""
+    """A topic; see `penstock.spark.sinks.kafka`. With `once = false`, Spark's own sink writes, at least once."""
 
     format: Literal["kafka"]
     servers: str

@@ -17,11 +17,11 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from penstock.spark.job import Job
-from penstock.spark.job_parts import ConsoleSink
+from penstock.spark.jobs.job import Job
+from penstock.spark.jobs.parts import ConsoleSink
+from penstock.spark.jobs.running import run, session_of
 from penstock.spark.progress import Progress, Totals
-from penstock.spark.results import LATENCY_MS
-from penstock.spark.running import run, session_of
+from penstock.spark.worker.results import LATENCY_MS
 
 AT_ONCE = 130  # the exit code after the second Ctrl-C, as shells have it
 SECONDS_BETWEEN_LINES = 10.0  # where there is no terminal, and a line cannot be written anew

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrow_values import numbers
-from penstock.spark.events import read
-from penstock.spark.matching import Matching
-from penstock.spark.results import Counts, Results
-from penstock.spark.sorting import Sorter
-from penstock.spark.spec import Spec
+from penstock.spark.worker.events import read
+from penstock.spark.worker.matching import Matching
+from penstock.spark.worker.results import Counts, Results
+from penstock.spark.worker.sorting import Sorter
+from penstock.spark.worker.spec import Spec
 
 SLICE = "_penstock_slice"  # the number of the slice of time that a row is for
 IN_MEMORY_BYTES = 256 << 20

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from penstock.spark.columns import quoted
-from penstock.spark.sinks import JSON_OPTIONS, Name, Once, SinkError, as_json, keys_of, name_of
+from penstock.spark.sinks.once import JSON_OPTIONS, Name, Once, SinkError, as_json, keys_of, name_of
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer, TopicPartition

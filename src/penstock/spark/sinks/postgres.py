@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from penstock.spark.columns import quoted
-from penstock.spark.sinks import JSON_OPTIONS, Name, Once, SinkError, name_of
+from penstock.spark.sinks.once import JSON_OPTIONS, Name, Once, SinkError, name_of
 
 if TYPE_CHECKING:
     import psycopg

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from penstock.engine.matches import Chunk, Layout, Matches
 from penstock.plan.tables import Bools, Ints
-from penstock.spark.events import Kept, Malformed
-from penstock.spark.spec import Spec
-from penstock.spark.times import times
+from penstock.spark.worker.events import Kept, Malformed
+from penstock.spark.worker.spec import Spec
+from penstock.spark.worker.times import times
 
 OUTPUT, EVENT, REASON, COUNTS = "output", "event", "reason", "_counts"
 MATCHES, LATE, MALFORMED = "matches", "late", "malformed"

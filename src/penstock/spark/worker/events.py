@@ -11,8 +11,8 @@ import pyarrow as pa
 from penstock.engine.arrow_values import EXACT, is_text, numbers
 from penstock.plan.layout import TEXT_HIGH, TEXT_LOW
 from penstock.plan.tables import Bools, Ints
-from penstock.spark.spec import Spec
-from penstock.spark.times import is_null, times
+from penstock.spark.worker.spec import Spec
+from penstock.spark.worker.times import is_null, times
 
 TIE = "_tie"  # a column that breaks ties in time
 FAR_AWAY_US = 2**62

@@ -1,0 +1,1 @@
+"""A whole pipeline as a TOML file, and the command that runs it."""

@@ -1,0 +1,1 @@
+"""Sinks that write each batch once, even if Spark runs it again."""
