@@ -289,7 +289,7 @@ def _show_doctor(facts: dict[str, Any]) -> None:
         _note(f"Java that was looked for: {each}")
     if session is not None and session["problem"]:
         _note(f"Spark does not start: {session['problem']}")
-    _note("The extras spark and kafka are for penstock.spark; the others are for parts that are planned.")
+    _note("The extras spark, kafka and postgres are for penstock.spark; the others are for parts that are planned.")
 
 
 def _requirements() -> tuple[list[str], dict[str, list[str]]]:
