@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from penstock.spark.java import use_java
 from penstock.spark.session import LOOPBACK, session
+from tests.spark.kafka.broker import Broker
 
 # Tests are over before the second compiler has paid for itself: with it, starting and asking takes half as long again.
 JAVA_OPTIONS = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
@@ -110,3 +111,18 @@ def _wait_until_it_listens(server: subprocess.Popen[bytes], port: int, log: Path
                 return
         time.sleep(0.1)
     pytest.fail(f"the Spark Connect server did not start:\n{log.read_text(errors='replace')[-3000:]}")
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """A Kafka broker; the tests that ask for it are marked `kafka`."""
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def topic(broker: Broker, request: pytest.FixtureRequest) -> str:
+    """A topic with two partitions, named after the test."""
+    name = str(request.node.name)
+    broker.create_topic(name, partitions=2)
+    return name

@@ -21,10 +21,9 @@ from penstock.spark.keys import keyed
 from penstock.spark.parting import SLICES_PER_REACH
 from penstock.spark.worker.batch import SLICE, BatchWorker
 from penstock.spark.worker.bucket import Bucket
-from penstock.spark.worker.events import TIE
 from penstock.spark.worker.packing import BUCKET, Pack
 from penstock.spark.worker.results import MATCHES, OUTPUT
-from penstock.spark.worker.spec import Spec
+from penstock.spark.worker.spec import TIE, Spec
 from tests.generators import FUNCTIONS, REMOTES, SCHEMA
 
 FIELDS = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import threading
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaException
@@ -15,19 +14,6 @@ from pyspark.sql import functions as sf
 from penstock.spark.sinks.kafka import MARKERS, KafkaOnce, last_value, records
 from penstock.spark.sinks.once import SinkError
 from tests.spark.kafka.broker import Broker
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as running:
-        yield running
-
-
-@pytest.fixture
-def topic(broker: Broker, request: pytest.FixtureRequest) -> str:
-    name = str(request.node.name)
-    broker.create_topic(name, partitions=2)
-    return name
 
 
 def pairs(*values: int) -> list[tuple[str | None, str]]:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from penstock.engine.matches import Matches
 from penstock.engine.rules import rules
 from penstock.pattern import ast
+from penstock.pattern.parser import parse
 from penstock.plan.planning import plan
 from penstock.plan.terms import Calls
 from penstock.reference import Event
 from penstock.spark.outputs import layout_of
-from penstock.spark.worker.spec import Spec
+from penstock.spark.worker.batch import BatchWorker
+from penstock.spark.worker.results import OUTPUT
+from penstock.spark.worker.spec import TIE, Spec
 from tests.engine.comparing import as_lists, engine_of, in_order
 from tests.generators import Case, seeded
 from tests.spark.simulating import batched, matches_of, spec_for, streamed, table_of
@@ -25,6 +30,7 @@ from tests.spark.simulating import batched, matches_of, spec_for, streamed, tabl
 SHARES, CASES = 6, 600
 END = Event("the end", 2 * 10**15, 10**9, {})  # an event that lets all time pass
 DELAY_US = 3_000_000
+START = 1_700_000_000_000_000
 
 
 def found_by(matches: Matches) -> Counter[Any]:
@@ -106,3 +112,47 @@ def test_a_stream_in_micro_batches_gives_what_one_process_gives(share: int, wate
         parts = [events[a:b] for a, b in zip([0, *cuts], [*cuts, len(events)], strict=True)]
         found = streamed(spec, [table_of(part, spec) for part in [*parts, [END]]], random)
         assert found_in(found, case.query) == in_one_process(case), f"seed {seed}: {case!r}"
+
+
+# --- what is no event, and what is large ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broken", [{"ts": 2**63 - 1}, {"ts": START + 10**9, "type": None}])
+def test_a_row_that_is_no_event_does_not_move_the_time(broken: dict[str, Any]) -> None:
+    """Else everything after it would be late."""
+    spec = spec_for(parse("PATTERN SEQ(A a, B b) WITHIN 1 min"), watermark_us=DELAY_US)
+    first, last = Event("A", START, 0, {}), Event("B", START + 1_000_000, 2, {})
+    bad = table_of([Event("A", START, 1, {})], spec)
+    for name, value in broken.items():
+        place = bad.schema.get_field_index(name)
+        bad = bad.set_column(place, bad.schema.field(name), pa.array([value], bad.schema.field(name).type))
+    tables = [table_of([first], spec), bad, table_of([last], spec), table_of([END], spec)]
+    found = streamed(spec, tables, Random(0))
+    outputs = Counter(found.column(OUTPUT).to_pylist())
+    assert (outputs["matches"], outputs["malformed"], outputs["late"]) == (1, 1, 0)
+
+
+def test_a_large_partition_stays_on_disk() -> None:
+    """What a worker holds in memory at any time is a part of what it is given."""
+    count, spec = 1_500_000, spec_for(parse("PATTERN SEQ(A a, B b) WITHIN 1 ms PARTITION BY k"))
+    size = 50_000
+    before, peak, total = pa.total_allocated_bytes(), 0, 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal peak, total
+        for start in range(0, count, size):
+            seq = np.arange(start, start + size, dtype=np.int64)
+            ts = START + (seq * 7919 % count) * 1000  # in no order
+            columns = {"type": np.array(["A", "B"])[seq % 2], "ts": ts, "seq": seq, "k": np.full(size, "p"), TIE: seq}
+            schema = pa.schema([*spec.events, pa.field(TIE, pa.int64())])
+            arrays = [
+                pa.array(columns[f.name], f.type) if f.name in columns else pa.nulls(size, f.type) for f in schema
+            ]
+            batch = pa.record_batch(arrays, schema=schema)
+            total += batch.nbytes
+            yield batch
+            peak = max(peak, pa.total_allocated_bytes() - before)
+
+    for _ in BatchWorker(spec, in_memory_bytes=1 << 20)(batches()):
+        peak = max(peak, pa.total_allocated_bytes() - before)
+    assert peak < 0.6 * total, f"{peak:,} of {total:,} bytes"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TypeAlias
 
@@ -14,10 +14,10 @@ from pyspark.sql import types as st
 from penstock.errors import PenstockError
 from penstock.pattern.schema import Schema
 from penstock.pattern.variables import ANY_TYPE, BUILT_IN
+from penstock.spark.worker.spec import TIE
 
 ColumnLike: TypeAlias = str | Column
 
-TIE = "_tie"  # breaks ties in time: the users' number, or a hash of the row
 _HIDDEN = "_penstock_"
 
 _VALUE_TYPES: tuple[tuple[tuple[type[st.DataType], ...], str], ...] = (
@@ -186,9 +186,7 @@ def with_attributes(columns: Columns, resolver: Resolver, names: Iterable[str]) 
     for name in names:
         if resolver.has(name):
             resolver.add(name, "attributes")
-    return Columns(
-        columns.type, columns.time, columns.seq, columns.arrival, columns.by, columns.event, resolver.fields
-    )  # fmt: skip
+    return replace(columns, fields=resolver.fields)
 
 
 def _check_types(columns: Columns) -> None:

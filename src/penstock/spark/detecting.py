@@ -92,12 +92,13 @@ def detect(
 
     def find(frame: DataFrame) -> DataFrame:
         columns, resolver = resolve(frame, type, time, by, seq, arrival, attributes)
+        known = schema or resolver.schema()
         for query, _ in pairs:
-            _check(query, columns, schema or resolver.schema())
+            _check(query, columns, known)
         parted_by, keys = keyed([query for query, _ in pairs], columns.by)
         weights = [weight for _, weight in pairs]
         columns = with_attributes(replace(columns, by=keys), resolver, [*read_by_all(parted_by), *keys])
-        spec = spec_of(list(zip(parted_by, weights, strict=True)), columns, schema or resolver.schema())
+        spec = spec_of(list(zip(parted_by, weights, strict=True)), columns, known)
         result = spark_schema(spec.results, columns, parted_by)
         spec = replace(
             spec, watermark_us=microseconds(watermark), functions=dict(functions or {}), remotes=dict(remotes or {}),

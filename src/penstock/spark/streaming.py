@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
@@ -28,7 +27,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from penstock.spark.columns import Resolver, quoted
 from penstock.spark.worker.bucket import Bucket
-from penstock.spark.worker.packing import BUCKET, NONE, Pack, as_bytes, unpack
+from penstock.spark.worker.packing import BUCKET, NONE, Pack, as_bytes, from_bytes, unpack
 from penstock.spark.worker.spec import Spec
 
 _PACKED = "bucket int, newest long, passed long, rows binary"
@@ -73,7 +72,7 @@ class Step:
         for frame in frames:
             newest = max(newest, int(frame["newest"].max()))
             passed += int(frame["passed"].sum())
-            tables += [pa.ipc.open_stream(rows).read_all() for rows in frame["rows"] if rows is not None]
+            tables += [from_bytes(rows) for rows in frame["rows"] if rows is not None]
         for table in bucket.step(tables, newest, passed, started):
             yield pd.DataFrame({"rows": [as_bytes(table)]})
         state.update((bucket.snapshot(),))

@@ -1,7 +1,6 @@
 import os
 import shutil
 import socket
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,19 +11,6 @@ from tests.spark.kafka import broker as broker_module
 from tests.spark.kafka.broker import Broker, Jars, KafkaSetUpError, Record, jars
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as running:
-        yield running
-
-
-@pytest.fixture
-def topic(broker: Broker, request: pytest.FixtureRequest) -> str:
-    name = str(request.node.name)
-    broker.create_topic(name, partitions=2)
-    return name
 
 
 def send(producer: Producer, topic: str, *values: str, partition: int = 0) -> None:

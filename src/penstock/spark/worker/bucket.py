@@ -13,14 +13,15 @@ import pyarrow as pa
 from penstock.engine.snapshots import SnapshotError, pack, unpack
 from penstock.plan.tables import Bools
 from penstock.spark.worker.events import Rows, read
-from penstock.spark.worker.matching import Matching, packed, unpacked
+from penstock.spark.worker.matching import Matching
+from penstock.spark.worker.packing import NONE as _START
+from penstock.spark.worker.packing import as_bytes, from_bytes
 from penstock.spark.worker.results import Counts, Results
 from penstock.spark.worker.sorting import joined
 from penstock.spark.worker.spec import Spec
 
 VERSION = 1
-_START = np.iinfo(np.int64).min
-_LIVE: OrderedDict[bytes, Bucket] = OrderedDict()  # the buckets of this process, by the end of their last snapshot
+_LIVE: OrderedDict[bytes, Bucket] = OrderedDict()  # the buckets of this process, by the head of their last snapshot
 _MOST_LIVE = 64
 
 
@@ -30,6 +31,10 @@ class Bucket:
     Args:
         spec: the detection.
         buckets: how many there are in all.
+        blob: a snapshot, to go on from there.
+
+    Raises:
+        SnapshotError: it is of another detection, or no snapshot.
 
     Attributes:
         waiting: rows that are not in order yet: with a watermark, those that are not before it.
@@ -38,12 +43,19 @@ class Bucket:
         newest_us: the newest time of the stream.
     """
 
-    def __init__(self, spec: Spec, buckets: int) -> None:
+    def __init__(self, spec: Spec, buckets: int, blob: bytes | None = None) -> None:
         self.spec, self.buckets = spec, buckets
-        self.matching = Matching(spec)
-        self.waiting = Rows(spec.events.empty_table(), np.zeros(0, np.int64), np.zeros(0, np.int64))
-        self.passed_us = self.newest_us = _START
-        self.last = _START, _START
+        state = None if blob is None else self._checked(unpack(blob))
+        self.matching = Matching(spec, state)
+        if state is None:
+            self.waiting = Rows(spec.events.empty_table(), np.zeros(0, np.int64), np.zeros(0, np.int64))
+            self.passed_us = self.newest_us = _START
+            self.last = _START, _START
+            return
+        waiting = from_bytes(state["waiting"])
+        self.waiting = Rows(waiting, state["waiting_ts"].copy(), state["waiting_tie"].copy())
+        self.passed_us, self.newest_us = int(state["passed_us"]), int(state["newest_us"])
+        self.last = int(state["last"][0]), int(state["last"][1])
 
     @classmethod
     def of(cls, spec: Spec, buckets: int, blob: bytes | None) -> Bucket:
@@ -51,14 +63,10 @@ class Bucket:
 
         A worker that made the snapshot still has the bucket: restoring it would take longer than a small batch.
         """
-        if blob is None:
-            return cls(spec, buckets)
-        live = _LIVE.pop(_name(blob), None)
+        live = None if blob is None else _LIVE.pop(_name(blob), None)
         if live is not None and live.spec.text == spec.text:
             return live
-        bucket = cls(spec, buckets)
-        bucket.restore(blob)
-        return bucket
+        return cls(spec, buckets, blob)
 
     @staticmethod
     def forget_live() -> None:
@@ -126,7 +134,7 @@ class Bucket:
                 "passed_us": self.passed_us,
                 "last": np.array(self.last, np.int64),
                 "newest_us": self.newest_us,
-                "waiting": packed(self.waiting.table),
+                "waiting": np.frombuffer(as_bytes(self.waiting.table), np.uint8),
                 "waiting_ts": self.waiting.ts,
                 "waiting_tie": self.waiting.tie,
                 **self.matching.state(),
@@ -137,13 +145,8 @@ class Bucket:
             _LIVE.popitem(last=False)
         return blob
 
-    def restore(self, blob: bytes) -> None:
-        """Go on from a snapshot.
-
-        Raises:
-            SnapshotError: it is of another detection, or no snapshot.
-        """
-        state = unpack(blob)
+    def _checked(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a state of another detection."""
         if state.get("version") != VERSION:
             raise SnapshotError(f"the checkpoint has format {state.get('version')}; this penstock reads {VERSION}")
         self.spec.check_same(state["spec"])
@@ -152,11 +155,7 @@ class Bucket:
                 f"the checkpoint has {state['buckets']} buckets, and detect now asks for {self.buckets}\n"
                 f"  fix: detect(…, buckets={state['buckets']})"
             )
-        self.passed_us, self.newest_us = int(state["passed_us"]), int(state["newest_us"])
-        self.last = int(state["last"][0]), int(state["last"][1])
-        waiting = unpacked(state["waiting"])
-        self.waiting = Rows(waiting, state["waiting_ts"].copy(), state["waiting_tie"].copy())
-        self.matching.restore(state)
+        return state
 
 
 def _name(blob: Any) -> bytes:

@@ -11,11 +11,9 @@ import pyarrow as pa
 from penstock.engine.arrow_values import EXACT, is_text, numbers
 from penstock.plan.layout import TEXT_HIGH, TEXT_LOW
 from penstock.plan.tables import Bools, Ints
-from penstock.spark.worker.spec import Spec
-from penstock.spark.worker.times import is_null, times
+from penstock.spark.worker.spec import TIE, Spec
+from penstock.spark.worker.times import FAR_AWAY_US, is_null, times
 
-TIE = "_tie"  # a column that breaks ties in time
-FAR_AWAY_US = 2**62
 _FORGET_FROM = 8192  # fewer events are not worth a search for those to forget
 
 

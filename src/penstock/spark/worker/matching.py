@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from penstock.plan.tables import Ints
 from penstock.spark.worker.events import Kept, Malformed, Rows
+from penstock.spark.worker.packing import as_bytes, from_bytes
 from penstock.spark.worker.results import Results
 from penstock.spark.worker.spec import SEQ, Spec
 
@@ -21,16 +22,18 @@ class Matching:
 
     Args:
         spec: the detection.
+        state: from `state`, to go on from there.
     """
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, state: Mapping[str, Any] | None = None) -> None:
         self.spec = spec
-        self.engine = spec.engine()
-        self.next = 0  # the number of the next event, if they are counted
+        self.engine = spec.engine() if state is None else spec.restored(state["engine"].tobytes())
+        self.next = 0 if state is None else int(state["next"])  # the number of the next event, if they are counted
         keys = [*spec.keys, *(name.text for query, _ in spec.queries for name in query.partition)]
         self._names = list(dict.fromkeys([*spec.event, *keys, *([spec.arrival] if spec.arrival else [])]))
         self._read = list(dict.fromkeys([spec.type, spec.time, *spec.read]))
-        self.kept = Kept(self._empty(), np.zeros(0, np.int64), spec.seq is None)
+        seq = np.zeros(0, np.int64) if state is None else state["seq"].copy()
+        self.kept = Kept(self._empty() if state is None else from_bytes(state["kept"]), seq, spec.seq is None)
 
     def _empty(self) -> pa.Table:
         return pa.schema([self.spec.events.field(name) for name in self._names]).empty_table()
@@ -90,31 +93,8 @@ class Matching:
     def state(self) -> dict[str, Any]:
         """Return all that must survive, for `penstock.engine.snapshots.pack`."""
         return {
-            "engine": _as_array(self.engine.snapshot()),
+            "engine": np.frombuffer(self.engine.snapshot(), np.uint8),
             "next": self.next,
-            "kept": packed(self.kept.table),
+            "kept": np.frombuffer(as_bytes(self.kept.table), np.uint8),
             "seq": self.kept.seq,
         }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self.engine = self.spec.restored(state["engine"].tobytes())
-        self.next = int(state["next"])
-        self.kept = Kept(unpacked(state["kept"]), state["seq"].copy(), self.spec.seq is None)
-
-
-def packed(table: pa.Table) -> Any:
-    """Return a table as an array of bytes."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return _as_array(sink.getvalue())
-
-
-def unpacked(data: Any) -> pa.Table:
-    """Return the table that `packed` made bytes of."""
-    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()
-
-
-def _as_array(data: Any) -> Any:
-    return np.frombuffer(data, np.uint8)

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.engine.arrow_values import numbers
+from penstock.plan.tables import Bools
 from penstock.spark.worker.spec import Spec
-from penstock.spark.worker.times import times
+from penstock.spark.worker.times import FAR_AWAY_US, is_null, times
 
 BUCKET = "_penstock_bucket"
 NONE = np.iinfo(np.int64).min
@@ -39,9 +40,10 @@ class Pack:
         if not given:
             return
         table = pa.Table.from_batches(given)
-        ts, is_missing = times(table.column(self.spec.time), self.spec.time)
-        newest = int(np.where(is_missing, NONE, ts).max())
-        counted = self._counted(table, is_missing)
+        ts, has_no_time = times(table.column(self.spec.time), self.spec.time)
+        is_no_event = has_no_time | (np.abs(ts) > FAR_AWAY_US) | is_null(table.column(self.spec.type))
+        newest = int(np.where(is_no_event, NONE, ts).max())
+        counted = self._counted(table, is_no_event)
         passed = len(table) - len(counted)
         of_rows = numbers(counted.column(BUCKET))
         counted = counted.drop_columns([BUCKET])
@@ -58,14 +60,13 @@ class Pack:
             }
         )
 
-    def _counted(self, table: pa.Table, has_no_time: Any) -> pa.Table:
+    def _counted(self, table: pa.Table, is_no_event: Bools) -> pa.Table:
         """Leave out rows of types that no query asks about; rows that are no events stay, to be shown as such."""
         if self.spec.counting is None:
             return table
         types = table.column(self.spec.type)
         asked = pc.is_in(types, pa.array(self.spec.counting, types.type))
-        chosen = pc.or_(asked, pc.or_(types.is_null(), pa.chunked_array([pa.array(has_no_time)])))
-        return table.filter(chosen)
+        return table.filter(pc.or_(asked, pa.chunked_array([pa.array(is_no_event)])))
 
 
 def as_bytes(table: pa.Table) -> bytes:
@@ -74,6 +75,11 @@ def as_bytes(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
+
+
+def from_bytes(data: Any) -> pa.Table:
+    """Return the table that `as_bytes` made bytes of."""
+    return pa.ipc.open_stream(data).read_all()
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

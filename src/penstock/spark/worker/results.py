@@ -25,7 +25,7 @@ MATCHES, LATE, MALFORMED = "matches", "late", "malformed"
 TIME = pa.timestamp("us", "UTC")
 TIMES = dict.fromkeys(("first_ts", "last_ts", "known_ts", "arrived_ts", "detected_ts"), TIME)
 
-COUNTED = ("rows", "processed", "late", "malformed", "shed", "matches", "runs", "held", "state_bytes", "work_us")
+COUNTED = ("rows", "processed", "late", "malformed", "shed", "matches", "runs", "held", "work_us")
 # Upper bounds of the latency bins in milliseconds; a last bin has no bound.
 LATENCY_MS = (
     1, 2, 5, 10, 20, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800, 900, 1000, 1250,
@@ -50,7 +50,6 @@ class Counts:
     matches: int = 0
     runs: int = 0
     held: int = 0
-    state_bytes: int = 0
     work_us: int = 0
     latency: Ints = field(default_factory=lambda: np.zeros(LATENCIES, np.int64))
 
@@ -95,7 +94,8 @@ class Results:
         if self.spec.arrival is not None:
             arrived, is_missing = times(kept.table.column(self.spec.arrival).take(pa.array(last)), self.spec.arrival)
             columns["arrived_ts"] = pa.array(arrived, pa.int64(), mask=is_missing).cast(TIME)
-            bins = np.searchsorted(np.array(LATENCY_MS) * 1000, now - arrived[~is_missing])
+            counted = ~is_missing & self._is_own(chunk.last_ts)
+            bins = np.searchsorted(np.array(LATENCY_MS) * 1000, now - arrived[counted])
             self.counts.latency += np.bincount(bins, minlength=LATENCIES)
         table = self.table(columns, size)
         if self.span is not None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from penstock.spark.worker.events import TIE, Rows
+from penstock.spark.worker.events import Rows
+from penstock.spark.worker.spec import TIE
 
 _TS = "_ts"
-_BATCH = 1 << 16  # rows of a run that are read at once
+_BATCH = 1 << 14  # rows of a run that are read at once: a merge holds up to two of these for each run
 
 
 class Sorter:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.engine.engine import Engine
 
 SEQ = "_penstock_seq"  # the number of an event inside: the users', or counted
+TIE = "_tie"  # a column that breaks ties in time: the users' number, or a hash of the row
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import pyarrow as pa
 from penstock.engine.arrow_values import microseconds, numbers
 from penstock.plan.tables import Bools, Ints
 
+FAR_AWAY_US = 2**62
+
 
 def times(column: Any, name: str) -> tuple[Ints, Bools]:
     """Return times in microseconds, and where there is none."""
