@@ -6,15 +6,18 @@ What Python calls is an *entry*; what only entries call is a *part* of them. Two
   entries become machine code; parts stay intermediate code until they are linked into an entry. The first start takes
   a third of the time.
 - Numba calls a cached function stale when the file it stands in has changed. But an entry holds the code of what it
-  calls, and the places of `penstock.plan.layout` too, so here a change in any of these files makes it stale.
+  calls, and the places of `penstock.plan.layout` too, so here a change in any of these files makes it stale; and in
+  its own file, which may be elsewhere.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -111,7 +114,8 @@ def _typed(dispatcher: Any) -> Any:
 
 def _cached(dispatcher: Any) -> Any:
     if hasattr(dispatcher, "_cache"):  # not if NUMBA_DISABLE_JIT is set
-        dispatcher._cache._cache_file._source_stamp = stamp()
+        source = Path(inspect.getfile(dispatcher.py_func)).read_bytes()
+        dispatcher._cache._cache_file._source_stamp = stamp() + sha256(source).hexdigest()
     return dispatcher
 
 

@@ -1,0 +1,1 @@
+"""One operator in one process: a queue, a clock, an engine and a shedder put together."""

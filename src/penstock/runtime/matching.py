@@ -1,0 +1,293 @@
+"""The engine of an operator: slices of the stream in, what they brought and cost out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.engine.engine import Engine
+from penstock.engine.hooks import Hooks
+from penstock.engine.matches import Matches
+from penstock.kernel.compiling import compiled
+from penstock.pattern import ast
+from penstock.plan.tables import Bools, Floats, Ints
+from penstock.runtime.costs import SHED, Costs
+from penstock.runtime.splitting import split
+from penstock.runtime.stream import Stream
+from penstock.shedding.history import Elements, History, Progress
+from penstock.shedding.positions import cells
+from penstock.shedding.quality import Found
+from penstock.shedding.views import Decision, View
+
+LEDGER_WIDTH = 5
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a slice brought.
+
+    Attributes:
+        matches: as the engine gives them, of pairs.
+        found: the same, to be compared.
+        ledgers: per query (n, 5) for the pairs of the slice; 0 for those that were shed.
+        is_shed: (n,) pairs that were shed.
+    """
+
+    matches: Matches
+    found: Found
+    ledgers: list[Ints]
+    is_shed: Bools
+
+
+class Counting:
+    """What is counted of a query while it is observed: the arrays that `Hooks` adds to."""
+
+    def __init__(self, types: int, bins: int, states: int) -> None:
+        self.open_runs: Ints = np.zeros((types * bins, states), np.int64)
+        self.moves: Ints = np.zeros((states, states), np.int64)
+        self.counted: Ints = np.zeros((types * bins, states, 2), np.int64)
+        self.matches: list[Elements] = []
+        self.abandoned: list[Elements] = []
+
+
+class Operator:
+    """Matches queries in a stream, slice by slice, and sheds what it is told to.
+
+    Args:
+        queries: with their weights; they have the same WINDOW, or none.
+        is_split: whether windows are matched on their own, as strategies that shed from windows need.
+        bins: into how many cells positions are put when the operator is observed; None: as many as a window has events.
+    """
+
+    def __init__(
+        self, queries: Sequence[tuple[ast.Query, float]], *, is_split: bool, bins: int | None = None, **options: Any
+    ) -> None:
+        self.queries, self.weights = [query for query, _ in queries], [weight for _, weight in queries]
+        self.stream = Stream(self.queries, is_split=is_split)
+        asked = [split(query) for query in self.queries] if is_split else self.queries
+        self._engine_of = lambda: Engine(asked, plan="automaton", **options)
+        self.engine = self._engine_of()
+        self._bins = bins
+        self._limit = self.queries[0].limit if is_split else None
+        self._walks = [_Walk(detector.plan) for detector in self.engine._detectors]
+        self.counting: list[Counting] | None = None
+        # Whether a pair that is shed need not come to the engine at all: nothing counts or neighbours it there.
+        self._may_leave_out = all(_takes_no_note(query, is_split=is_split) for query in self.queries)
+        self._is_limited: Bools = np.zeros(0, np.bool_)
+
+    def take(self, events: Any) -> None:
+        """Take the events of a stream."""
+        self.stream.take(events)
+        self._is_limited = np.zeros(len(self.stream.starts), np.bool_)
+
+    @property
+    def bins(self) -> int:
+        """B, the cells of positions."""
+        return self._bins or max(1, round(float(self.stream.sizes.mean()))) if len(self.stream.sizes) else 1
+
+    def observe(self) -> None:
+        """Count from now on what strategies learn from."""
+        types = len(self.stream.names)
+        self.counting = [Counting(types, self.bins, len(states)) for states in self.engine.states]
+
+    # --- slices -----------------------------------------------------------------------------------------------
+
+    def process(self, start: int, view: View, decision: Decision) -> Step:
+        """Process a slice that begins with event `start`."""
+        is_shed = np.zeros(len(view), np.bool_)
+        if decision.pairs is not None:
+            is_shed |= decision.pairs
+        if decision.events is not None:
+            is_shed |= decision.events[view.rows]
+        is_over = self._is_limited[view.windows] if self._limit is not None else np.zeros(len(view), np.bool_)
+        fed = np.flatnonzero(~(is_shed | is_over) if self._may_leave_out else ~is_over)
+        ledgers = [np.zeros((len(view), LEDGER_WIDTH), np.int64) for _ in self.queries]
+        taken = [np.zeros((len(fed), LEDGER_WIDTH), np.int64) for _ in self.queries]
+        batch = self.stream.batch(start + view.rows[fed], view.windows[fed])
+        left_out = None if self._may_leave_out else is_shed[fed]
+        hooks = [self._hooks(query, view, fed, decision, left_out, taken[query]) for query in range(len(self.queries))]
+        matches = self.engine.process(batch, hooks)
+        for ledger, rows in zip(ledgers, taken, strict=True):
+            ledger[fed] = rows
+        if decision.worth is not None:
+            is_shed |= np.logical_and.reduce([ledger[:, SHED] > 0 for ledger in ledgers])
+        return Step(matches, self._found(matches), ledgers, is_shed)
+
+    def _hooks(
+        self, query: int, view: View, fed: Ints, decision: Decision, left_out: Bools | None, ledger: Ints
+    ) -> Hooks:  # fmt: skip
+        hooks: dict[str, Any] = {"events": left_out, "ledger": ledger}
+        if decision.hidden is not None:
+            hooks["states"] = decision.hidden[query][:, fed]
+        if decision.worth is not None and decision.least is not None:
+            hooks["worth"], hooks["least"] = decision.worth[query][:, fed], decision.least[fed]
+        if self.counting is not None:
+            counting, bins = self.counting[query], self.bins
+            cell = cells(view.positions[fed], view.sizes[fed], bins)[0]
+            hooks |= {
+                "cells": view.types[view.rows[fed]] * bins + cell, "counted": counting.counted,
+                "open_runs": counting.open_runs, "moves": counting.moves,
+            }  # fmt: skip
+        return Hooks(**hooks)
+
+    def finish(self) -> Found:
+        """End the stream; return the matches that only that completes."""
+        return self._found(self.engine.flush())
+
+    def _found(self, matches: Matches) -> Found:
+        parts = []
+        for layout, chunk in matches.chunks:
+            query = self._place(layout.query)
+            laid = chunk.laid_out()
+            if not len(laid):
+                continue
+            rows, windows = self.stream.of_pairs(laid.seq)
+            of_matches = windows[laid.offsets[:-1]]
+            kept = self._first_ones(of_matches)
+            if self.counting is not None:
+                walk = self._walks[query]
+                elements = walk.elements(laid.offsets, laid.variables.astype(np.int64), rows, windows)
+                self.counting[query].matches.append(elements)
+            found = Found.of(query, of_matches, laid.offsets, laid.variables.astype(np.int64), rows)
+            parts.append(Found(found.queries[kept], found.windows[kept], found.events[kept]))
+        return Found.joined(parts)
+
+    def _place(self, name: str | None) -> int:
+        names = [query.name for query in self.queries]
+        return names.index(name) if len(names) > 1 else 0
+
+    def _first_ones(self, windows: Ints) -> Bools:
+        """Return which matches a LIMIT lets pass, and note the windows that it has closed."""
+        if self._limit is None:
+            return np.ones(len(windows), np.bool_)
+        kept = np.zeros(len(windows), np.bool_)
+        kept[np.unique(windows, return_index=True)[1]] = True
+        kept &= ~self._is_limited[windows]
+        self._is_limited[windows] = True
+        return kept
+
+    # --- runs -------------------------------------------------------------------------------------------------
+
+    def open_runs(self) -> int:
+        """Return how many runs are open."""
+        return self.engine.work["runs"]
+
+    def drop_runs(self, count: int, utilities: Sequence[Floats], now: int, seed: int, kept: Bools | None) -> int:
+        """Drop the runs of least utility, over all queries; return how many.
+
+        Args:
+            count: how many.
+            utilities: per query (S, B) by state and by what is left of the window, the least first.
+            now: the event that comes next.
+            seed: of the choice among runs of the same utility.
+            kept: the windows whose runs stay.
+        """
+        left = self._left(now)
+        if left is not None and kept is not None:
+            left = np.where(kept[: len(left)], np.nan, left)
+        return self.engine.drop_runs_of_all(count, utilities, left=left, seed=seed)
+
+    def _left(self, now: int) -> Floats | None:
+        """Return the share of its events that each window has left; None if there are no windows."""
+        if not self.stream.is_split:
+            return None
+        opened = int(np.searchsorted(self.stream.starts, now, side="left"))
+        sizes = self.stream.expected_sizes(np.arange(opened), now)
+        passed = now - self.stream.starts[:opened]
+        left: Floats = np.clip(1.0 - passed / np.maximum(sizes, 1), 0.0, 1.0)
+        return left
+
+    # --- history ----------------------------------------------------------------------------------------------
+
+    def history(self, stop: int, costs: Costs, event_seconds: float = 0.0) -> History:
+        """Return what was observed of events 0 .. stop-1."""
+        assert self.counting is not None, "observe() was not called"
+        stream, bins = self.stream, self.bins
+        windows = int(np.searchsorted(stream.starts, stop))
+        names = stream.names
+        queries = tuple(
+            Progress(
+                weight, walk.ends, Elements.joined(counting.matches), Elements.joined(counting.abandoned),
+                counting.moves, counting.open_runs.reshape(len(names), bins, len(walk.ends)),
+                walk.rewards(costs, place), _named(query, names),
+            )
+            for place, (query, weight, walk, counting) in enumerate(
+                zip(self.queries, self.weights, self._walks, self.counting, strict=True)
+            )
+        )  # fmt: skip
+        part = slice(0, stop)
+        return History(
+            names, stream.types[part], stream.times[part],
+            {name: column[part] for name, column in stream.columns.items()},
+            stream.low[part], np.minimum(stream.high[part], windows - 1), stream.places[part],
+            stream.starts[:windows], stream.sizes[:windows], bins, queries, event_seconds,
+        )  # fmt: skip
+
+
+class _Walk:
+    """Follows the events of a match through the automaton of its query."""
+
+    def __init__(self, plan: Any) -> None:
+        states = plan.automaton.states
+        self.ends: Bools = np.array([bool(state.endings) for state in states])
+        self.positive = np.array([n for n, v in enumerate(plan.numbered.variables) if not v.is_negated], np.int64)
+        self.next = np.zeros((len(states), len(plan.numbered.variables)), np.int64)
+        for step in plan.automaton.transitions:
+            self.next[step.source, step.variable] = step.target
+
+    def elements(self, offsets: Ints, variables: Ints, rows: Ints, windows: Ints) -> Elements:
+        """Return the elements of matches in the order of the stream, with the states in which they were taken."""
+        owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        order = np.lexsort((rows, owners))
+        rows, windows, taken = rows[order], windows[order], self.positive[variables[order]]
+        states = np.zeros(len(rows), np.int64)
+        _walk(self.next, offsets, taken, states)
+        return Elements(owners, rows, windows, states, len(offsets) - 1)
+
+    def rewards(self, costs: Costs, query: int) -> Floats:
+        """Return R(s, s') in nanoseconds: a check, and a run or a match if it moves on."""
+        factor = costs.factors[query] if query < len(costs.factors) else 1.0
+        size = len(self.ends)
+        moved = np.where(self.ends[None, :], costs.match, costs.run) * np.ones((size, size))
+        np.fill_diagonal(moved, 0.0)
+        rewards: Floats = costs.check * factor + moved
+        return rewards
+
+
+@compiled
+def _walk(following: Ints, offsets: Ints, variables: Ints, states: Ints) -> None:
+    for match in range(len(offsets) - 1):
+        state = 0
+        for k in range(offsets[match], offsets[match + 1]):
+            states[k] = state
+            state = following[state, variables[k]]
+
+
+def _named(query: ast.Query, names: tuple[str, ...]) -> Floats:
+    """Return how often a pattern names each type."""
+    named = np.zeros(len(names))
+    for event in ast.events(query.pattern):
+        for place, name in enumerate(names):
+            named[place] += not event.types or name in event.types
+    return named
+
+
+def _takes_no_note(query: ast.Query, *, is_split: bool) -> bool:
+    """Return whether an event that is shed may stay away from the engine: it is no neighbour, and nobody counts it."""
+    if query.select.policy is ast.Policy.STRICT:
+        return False
+    if not is_split:
+        has_previous = any(isinstance(node, ast.Previous) for node in ast.walk(query))
+        return isinstance(query.within, ast.TimeSpan) and not has_previous and query.window is None
+    window = query.window
+    assert window is not None
+    if isinstance(query.within, ast.TimeSpan):
+        return True
+    return (
+        isinstance(window.length, ast.CountSpan)
+        and isinstance(query.within, ast.CountSpan)
+        and query.within.events >= window.length.events
+    )

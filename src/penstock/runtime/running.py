@@ -1,0 +1,242 @@
+"""The loop: take a slice from the queue, ask the detector what must go and the strategy which, process the rest."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from penstock.plan.tables import Bools, Floats
+from penstock.runtime.clocks import Clock, VirtualClock
+from penstock.runtime.costs import OPEN, Costs
+from penstock.runtime.matching import Operator, Step
+from penstock.runtime.measures import Moment, Run
+from penstock.shedding.chance import uniform
+from penstock.shedding.overload.load import KEEP_ALL, Command, Detector, Load
+from penstock.shedding.overload.queueing import longest_queue, partitions
+from penstock.shedding.strategies.strategy import Strategy
+from penstock.shedding.views import NOTHING, Decision, View
+
+_SLICES = 16  # in the time between f · bound and the bound
+_SMOOTH = 0.3  # how much the newest slice counts in means
+
+
+@dataclass
+class Shedder:
+    """A strategy and the detector that tells it how much.
+
+    Attributes:
+        strategy: what to shed.
+        detector: when, and how much.
+        bound: LB, in seconds.
+        f: the share of the bound from which on is shed.
+        unshed: the share of windows that are never shed, so that there is something to learn from and to compare with.
+        seed: of the choice of these.
+    """
+
+    strategy: Strategy
+    detector: Detector
+    bound: float
+    f: float = 0.8
+    unshed: float = 0.0
+    seed: int = 1
+
+    def marked(self, windows: np.ndarray) -> Bools:
+        """Return which windows are never shed."""
+        return uniform(self.seed + 7919, windows) < self.unshed if self.unshed else np.zeros(len(windows), np.bool_)
+
+
+@dataclass
+class Loop:
+    """Runs an operator over the events it has taken.
+
+    Attributes:
+        operator: that has taken the events.
+        clock: that says when they arrive, and how time passes.
+        costs: of work, in virtual time.
+        shedder: None: nothing is shed.
+        full_time: the mean seconds of an event when nothing is shed, as far as it is known beforehand.
+        slice_events: how many events are taken at once, at most; None: as the bound says.
+    """
+
+    operator: Operator
+    clock: Clock
+    costs: Costs
+    shedder: Shedder | None = None
+    full_time: float = 0.0
+    slice_events: int | None = None
+    run: Run = field(init=False)
+    _time: float = field(default=0.0, init=False)  # mean seconds of an event, lately
+    _aimed: tuple[float, int] = field(default=(0.0, 1), init=False)
+
+    def __call__(self, start: int = 0, stop: int | None = None) -> Run:
+        """Run over events start .. stop-1."""
+        stream, clock = self.operator.stream, self.clock
+        stop = stream.size if stop is None else stop
+        self.run = Run(np.zeros(stop - start), shed_by_cell=np.zeros((len(stream.names), 20), np.int64))
+        self._time, found, at = self.full_time, [], start
+        while at < stop:
+            if clock.arrived() <= at - start:
+                clock.wait()
+            at = self._let_go(at, start, stop)
+            if at >= stop:
+                break
+            step, at = self._slice(at, start, stop)
+            found.append(step.found)
+        self.run.found = type(step.found).joined([*found, self.operator.finish()])
+        return self.run
+
+    def _let_go(self, at: int, start: int, stop: int) -> int:
+        """Let events go unseen that cannot be on time any more; return the first that can."""
+        if self.shedder is None:
+            return at
+        margin = max((1 - self.shedder.f) * self.shedder.bound / 4, 2 * self._slice_size() * self._time)
+        latest = self.clock.now() - max(self.shedder.bound - margin, 0.5 * self.shedder.bound)
+        overdue = min(int(np.searchsorted(self.clock.arrivals, latest)), self.clock.arrived(), stop - start)
+        if overdue + start <= at:
+            return at
+        late = slice(at - start, overdue)
+        self.run.latencies[late] = self.clock.now() - self.clock.arrivals[late]
+        self.run.overdue += overdue + start - at
+        return overdue + start
+
+    def _slice_size(self) -> int:
+        if self.slice_events is not None:
+            return self.slice_events
+        if self.shedder is None or not self._time:
+            return 1024
+        seconds = (1 - self.shedder.f) * self.shedder.bound / _SLICES
+        return int(np.clip(seconds / self._time, 16, 4096))
+
+    def _slice(self, at: int, start: int, stop: int) -> tuple[Step, int]:
+        """Process the next slice; return what it brought and where it ended."""
+        clock, begun = self.clock, time.perf_counter()
+        size = self._slice_size()
+        if not isinstance(clock, VirtualClock):  # only what is there
+            size = min(size, max(1, clock.arrived() - (at - start)))
+        end = min(stop, at + size)
+        view = self.operator.stream.view(at, end)
+        waiting = max(clock.arrived() - (at - start), 0)
+        command, decision, dropped = self._decide(view, at, start, waiting)
+        decided = time.perf_counter()
+        step = self.operator.process(at, view, decision)
+        seconds = self._seconds(view, step, decision)
+        done = clock.work(at - start, seconds)
+        arrivals = clock.arrivals[at - start : end - start]
+        latencies = done - arrivals
+        self.run.latencies[at - start : end - start] = latencies
+        spent = float(seconds.sum()) if isinstance(clock, VirtualClock) else time.perf_counter() - begun
+        self._note(view, step, command, latencies, waiting, dropped)
+        self.run.deciding += decided - begun
+        self.run.working += time.perf_counter() - begun
+        self._learn_times(spent / (end - at), command)
+        return step, end
+
+    # --- decisions --------------------------------------------------------------------------------------------
+
+    def _decide(self, view: View, at: int, start: int, waiting: int) -> tuple[Command, Decision, int]:
+        shedder = self.shedder
+        if shedder is None:
+            return KEEP_ALL, NOTHING, 0
+        load = self._load(at, start, waiting)
+        command = shedder.detector.command(load, len(view.types)) if self.full_time else KEEP_ALL
+        if shedder.strategy.level == "runs":
+            count = command.runs_of(load)
+            return command, NOTHING, self._drop_runs(count, at, load.runs) if count > 0 else 0
+        self._aim(command.share, view)
+        decision = shedder.strategy.decide(view)
+        return command, self._spared(decision, view) if command.share > 0 else NOTHING, 0
+
+    def _load(self, at: int, start: int, waiting: int) -> Load:
+        shedder, clock = self.shedder, self.clock
+        assert shedder is not None
+        now = clock.now()
+        horizon = min(max((1 - shedder.f) * shedder.bound, 1e-9), max(now, 1e-9))
+        arrived = clock.arrived()
+        rate = (arrived - int(np.searchsorted(clock.arrivals[:arrived], now - horizon))) / horizon
+        waited = max(0.0, now - float(clock.arrivals[at - start]))
+        return Load(waited, waiting, rate, self.full_time, self._time, self.operator.open_runs())
+
+    def _aim(self, share: float, view: View) -> None:
+        """Tell the strategy how much must go, if that has changed."""
+        shedder = self.shedder
+        assert shedder is not None
+        window = float(view.sizes[0]) if len(view) else 1.0
+        parts = partitions(window, longest_queue(shedder.bound, max(self.full_time, 1e-12)), shedder.f)
+        if (share, parts) != self._aimed:
+            shedder.strategy.aim(share, parts)
+            self._aimed = share, parts
+
+    def _spared(self, decision: Decision, view: View) -> Decision:
+        """Return a decision that spares the windows that are never shed."""
+        shedder = self.shedder
+        assert shedder is not None
+        if not shedder.unshed:
+            return decision
+        marked = shedder.marked(view.windows)
+        pairs = decision.pairs if decision.events is None else decision.events[view.rows]
+        hidden, least = decision.hidden, decision.least
+        return Decision(
+            None,
+            None if pairs is None else pairs & ~marked,
+            None if hidden is None else tuple(each & ~marked for each in hidden),
+            decision.worth,
+            None if least is None else np.where(marked, -np.inf, least),
+        )
+
+    def _drop_runs(self, count: int, at: int, runs: int) -> int:
+        shedder, operator = self.shedder, self.operator
+        assert shedder is not None
+        windows = np.arange(len(operator.stream.starts))
+        kept = shedder.marked(windows) if shedder.unshed else None
+        utilities = [shedder.strategy.run_utilities(query) for query in range(len(operator.queries))]
+        dropped = operator.drop_runs(count, utilities, at, shedder.seed + at, kept)
+        self.clock.spend(runs * self.costs.rank * 1e-9)
+        self.run.runs_dropped += dropped
+        return dropped
+
+    # --- time -------------------------------------------------------------------------------------------------
+
+    def _seconds(self, view: View, step: Step, decision: Decision) -> Floats:
+        """Return what each event of a slice costs in virtual time."""
+        if not isinstance(self.clock, VirtualClock):
+            return np.zeros(len(view.types))
+        pairs = np.where(step.is_shed, 0.0, self.costs.of_pairs(step.ledgers))
+        events = np.full(len(view.types), self.costs.event)
+        if decision is not NOTHING and self.shedder is not None:
+            effort = self.shedder.strategy.effort
+            each = self.costs.of_decision(effort)
+            if effort.per == "event":
+                events += each
+            elif effort.per == "pair":
+                pairs += each
+            elif effort.per == "state":
+                pairs += each * sum(len(states) for states in self.operator.engine.states)
+            else:
+                pairs += each * sum(ledger[:, OPEN] for ledger in step.ledgers)
+        return (events + np.bincount(view.rows, weights=pairs, minlength=len(events))) * 1e-9
+
+    def _learn_times(self, seconds: float, command: Command) -> None:
+        """Take the mean time of the slice's events into account."""
+        self._time = seconds if not self._time else (1 - _SMOOTH) * self._time + _SMOOTH * seconds
+        if command.share == 0 and not command.runs:
+            self.full_time = seconds if not self.full_time else 0.98 * self.full_time + 0.02 * seconds
+
+    def _note(
+        self, view: View, step: Step, command: Command, latencies: Floats, waiting: int, dropped: int
+    ) -> None:  # fmt: skip
+        shed = int(step.is_shed.sum())
+        self.run.pairs += len(view)
+        self.run.shed_pairs += shed
+        if shed:
+            cell = np.minimum(view.positions * 20 // view.sizes, 19)
+            np.add.at(
+                self.run.shed_by_cell, (view.types[view.rows[step.is_shed]], cell[step.is_shed]), 1
+            )  # fmt: skip
+        self.run.moments.append(
+            Moment(
+                self.clock.now(), float(latencies.max(initial=0.0)), waiting, command.share, shed, len(view),
+                self.operator.open_runs(), len(step.found),
+            )
+        )  # fmt: skip

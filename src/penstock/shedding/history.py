@@ -1,0 +1,172 @@
+"""What happened while nothing was shed: what every strategy learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from penstock.plan.tables import Bools, Floats, Ints
+from penstock.shedding.positions import cells, expanded
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The events of matches, or of runs that a negated event ended, one behind the other: E elements of R of them.
+
+    Attributes:
+        owners: (E,) which match.
+        rows: (E,) which event of the history.
+        windows: (E,) in which window.
+        states: (E,) the state of the run that took the event.
+        count: R.
+    """
+
+    owners: Ints
+    rows: Ints
+    windows: Ints
+    states: Ints
+    count: int
+
+    @classmethod
+    def none(cls) -> Elements:
+        """Return no elements."""
+        empty = np.zeros(0, np.int64)
+        return cls(empty, empty, empty, empty, 0)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Elements]) -> Elements:
+        """Return elements behind each other."""
+        starts = np.cumsum([0, *(part.count for part in parts)])
+        owners = [part.owners + start for part, start in zip(parts, starts[:-1], strict=True)]
+        rest = [[getattr(part, name) for part in parts] for name in ("rows", "windows", "states")]
+        arrays = [np.concatenate([np.zeros(0, np.int64), *each]) for each in (owners, *rest)]
+        return cls(*arrays, count=int(starts[-1]))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How the runs of a query fared.
+
+    T types, B cells of positions, S states.
+
+    Attributes:
+        weight: of the query.
+        ends: (S,) the states in which a run is complete.
+        matches: what became of runs that completed.
+        abandoned: and of runs that a negated event ended; it is the last element of each.
+        moves: (S, S) how often a run got from one state to another.
+        open_runs: (T, B, S) the runs that were open when an event of a type came at a position, summed up.
+        rewards: (S, S) R_q(s, s'), the mean time to process an event that takes a run from s to s'.
+        named: (T,) how often the pattern names a type.
+    """
+
+    weight: float
+    ends: Bools
+    matches: Elements
+    abandoned: Elements
+    moves: Ints
+    open_runs: Ints
+    rewards: Floats
+    named: Floats
+
+    @property
+    def stays(self) -> Ints:
+        """How often an event left a run in its state: (S,)."""
+        asked = self.open_runs.sum(axis=(0, 1))
+        stays: Ints = np.maximum(asked - self.moves.sum(axis=1), 0)
+        return stays
+
+    @property
+    def completed(self) -> Elements:
+        """Both: the thesis calls runs that were abandoned completed, too (section 2.1)."""
+        return Elements.joined([self.matches, self.abandoned])
+
+
+@dataclass(frozen=True)
+class History:
+    """Events, their windows, and what the queries made of them.
+
+    n events, W windows.
+
+    Attributes:
+        names: of the types.
+        types: (n,) places in `names`.
+        times: (n,) in microseconds.
+        columns: (n,) each: numeric attributes.
+        low: (n,) the first window of an event.
+        high: (n,) its last; less than `low`, if it is in none.
+        places: (n,) of the event in the stream.
+        starts: (W,) place of a window's first event.
+        sizes: (W,) how many events it had, or is expected to have.
+        bins: B, the cells that positions are put into.
+        queries: how the runs of each query fared.
+        event_seconds: the mean time that an event took.
+    """
+
+    names: tuple[str, ...]
+    types: Ints
+    times: Ints
+    columns: Mapping[str, Floats]
+    low: Ints
+    high: Ints
+    places: Ints
+    starts: Ints
+    sizes: Ints
+    bins: int
+    queries: tuple[Progress, ...]
+    event_seconds: float = 0.0
+    _pairs: list[tuple[Ints, Ints]] = field(default_factory=list, repr=False, compare=False)
+
+    def pairs(self) -> tuple[Ints, Ints]:
+        """Return (rows, windows) of all pairs of an event and a window that it is in."""
+        if not self._pairs:
+            counts = np.maximum(self.high - self.low + 1, 0)
+            self._pairs.append((np.repeat(np.arange(len(self.types)), counts), expanded(self.low, counts)))
+        return self._pairs[0]
+
+    def positions(self, rows: Ints, windows: Ints) -> Ints:
+        """Return the positions of events in windows."""
+        positions: Ints = self.places[rows] - self.starts[windows]
+        return positions
+
+    def table(self, rows: Ints, windows: Ints, counts: Floats | None = None) -> Floats:
+        """Return how often pairs are of a type and in a cell: (T, B). A pair of many cells counts in parts."""
+        first, many = cells(self.positions(rows, windows), self.sizes[windows], self.bins)
+        types, weights = np.repeat(self.types[rows], many), np.repeat(1.0 / many, many)
+        if counts is not None:
+            weights = weights * np.repeat(counts, many)
+        flat = types * self.bins + expanded(first, many)
+        size = len(self.names) * self.bins
+        return np.bincount(flat, weights=weights, minlength=size).reshape(len(self.names), self.bins)
+
+    @property
+    def window_size(self) -> float:
+        """N, the mean size of a window."""
+        return float(self.sizes.mean()) if len(self.sizes) else 1.0
+
+    @property
+    def windows(self) -> int:
+        """How many windows there were."""
+        return len(self.starts)
+
+    def event_counts(self) -> Floats:
+        """Return how many events of a type a cell had, over all windows: (T, B)."""
+        return self.table(*self.pairs())
+
+    def contributions(self) -> Floats:
+        """Return how often an event of a type at a position was in a match or in an abandoned run, times weights."""
+        total = np.zeros((len(self.names), self.bins))
+        for query in self.queries:
+            done = query.completed
+            total += query.weight * self.table(done.rows, done.windows)
+        return total
+
+    def completed_by_state(self, query: int) -> Floats:
+        """Return how often an event contributed to a run in a state that completed: (T, B, S), equation 5.2, above."""
+        done, states = self.queries[query].completed, len(self.queries[query].ends)
+        tables = [
+            self.table(done.rows[chosen], done.windows[chosen]) for chosen in (done.states == s for s in range(states))
+        ]
+        return np.stack(tables, axis=2)

@@ -1,0 +1,1 @@
+"""What to shed: one file per strategy, named as its paper names it."""

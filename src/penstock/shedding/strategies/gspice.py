@@ -1,0 +1,360 @@
+"""gSPICE: events from the stream, or from windows, by their context and content (thesis, chapter 6).
+
+Features are the type of an event, how often each type was in the pane before it, the ranges of its attributes, and on
+the granularity of windows its position. Utilities are kept by a Zobrist key (-SH, -WH), or learned by a decision tree
+(-ST, -WT) or a random forest (-SF, -WF).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from penstock.plan.tables import Floats, Ints
+from penstock.shedding.chance import mixed
+from penstock.shedding.deciding import by_utility
+from penstock.shedding.history import History
+from penstock.shedding.pane import Pane, frequencies
+from penstock.shedding.positions import cells
+from penstock.shedding.strategies.strategy import Strategy
+from penstock.shedding.thresholds import NOTHING, Occurrences, Threshold
+from penstock.shedding.trees import Forest
+from penstock.shedding.views import NOTHING as KEEP_ALL
+from penstock.shedding.views import Decision, Effort, Level, View
+from penstock.shedding.zobrist import HashTable, Zobrist, edges_of, ranges_of, with_type
+
+_MOST_PAIRS = 2_000_000  # of a history, on the granularity of windows: then some windows only
+_POSITION_SEED = 991
+
+
+@dataclass(frozen=True)
+class Features:
+    """What an event's utility is predicted from.
+
+    Attributes:
+        types: T, how many types there are.
+        length: L_ω of the pane, in events or microseconds.
+        is_timed: whether it is in microseconds.
+        frequency_bin: how many successive frequencies are one.
+        attributes: the names of those that count.
+        edges: (A, V) where their values are cut into ranges.
+        bins: of positions, on the granularity of windows; 0 on that of the stream.
+        seed: of the Zobrist numbers.
+    """
+
+    types: int
+    length: int
+    is_timed: bool
+    frequency_bin: int
+    attributes: tuple[str, ...]
+    edges: Floats
+    bins: int
+    seed: int
+
+    def pane(self) -> Pane:
+        """Return a pane that begins with the stream."""
+        return Pane(self.length, self.is_timed, self.types)
+
+    def ranges(self, columns: Mapping[str, Floats]) -> Ints:
+        """Return the ranges of attributes: (A, n)."""
+        rows = [ranges_of(columns[name], edges) for name, edges in zip(self.attributes, self.edges, strict=True)]
+        return np.stack(rows) if rows else np.zeros((0, 0), np.int64)
+
+    def keys(self, types: Ints, at: Ints, begins: Ints, ranges: Ints) -> Ints:
+        """Return the Zobrist keys of events, with their types in them."""
+        longest = 64 * self.frequency_bin if self.is_timed else self.length
+        values = self.edges.shape[1] + 2
+        zobrist = Zobrist.made(self.types, longest, len(self.attributes), values, self.frequency_bin, self.seed)
+        return with_type(zobrist.keys(types, at, begins, ranges), types[at])
+
+    def rows(self, types: Ints, at: Ints, begins: Ints, ranges: Ints) -> Floats:
+        """Return the features of events for trees: (n, 1 + T + A)."""
+        often = frequencies(types, at, begins, self.types) // self.frequency_bin
+        parts = [types[at][:, None], often, ranges.T.reshape(len(at), len(self.attributes))]
+        return np.concatenate(parts, axis=1).astype(np.float64)
+
+
+def with_position(keys: Ints, at: Ints) -> Ints:
+    """Return keys in which the cell of a position is, too."""
+    joint: Ints = (keys.view(np.uint64) ^ mixed(at, _POSITION_SEED)).view(np.int64)
+    return joint
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Aggregated observations S_g: what was seen alike is one (equation 6.2).
+
+    Attributes:
+        places: (K,) of one pair or event of each kind among all.
+        which: (n,) the kind of each.
+        keys: (K,).
+        utilities: (K,) U_e = M / O (equation 6.3).
+        counts: (K,) O.
+    """
+
+    places: Ints
+    which: Ints
+    keys: Ints
+    utilities: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, keys: Ints, worth: Floats) -> Observed:
+        """Put observations together.
+
+        Args:
+            keys: (n,) of what was observed.
+            worth: (n,) the weighted number of matches that each contributed to.
+
+        Examples:
+            >>> Observed.of(np.array([4, 4, 9, 4, 9]), np.array([1.0, 0, 0, 1, 1])).utilities.round(2).tolist()
+            [0.67, 0.5]
+        """
+        found, places, which = np.unique(keys, return_index=True, return_inverse=True)
+        counts = np.bincount(which).astype(np.float64)
+        return cls(places, which, found, np.bincount(which, weights=worth) / counts, counts)
+
+
+@dataclass
+class Gspice(Strategy):
+    """What the granularities and the models have in common.
+
+    Attributes:
+        features: what utilities are predicted from.
+        table: utilities by key; empty if there are trees.
+        forest: trees; none if there is a table.
+        otherwise: (T, max(1, bins)) the utility of what was never observed: the mean of its type (and position).
+        values: (U,) utilities that occur, ascending.
+        cumulative: (U,) the share of events that have at most as much.
+        seed: of the choice among events of the same utility.
+    """
+
+    model: ClassVar[str] = "hash"
+    trees: ClassVar[int] = 0
+
+    features: Features
+    table: HashTable
+    forest: Forest
+    otherwise: Floats
+    values: Floats
+    cumulative: Floats
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        self._pane, self._threshold = self.features.pane(), NOTHING
+        self._occurrences = Occurrences(self.values, self.cumulative)
+
+    @classmethod
+    def fitted(
+        cls,
+        history: History,
+        *,
+        pane: int = 10,
+        pane_is_timed: bool = False,
+        frequency_bin: int = 1,
+        attribute_ranges: int = 10,
+        attributes: tuple[str, ...] | None = None,
+        positions: int = 20,
+        depth: int = 12,
+        seed: int = 1,
+    ) -> Self:
+        """Gather statistics and predict utilities (sections 6.2.2 and 6.2.3).
+
+        Args:
+            history: what to learn from.
+            pane: L_ω, its length in events, or in microseconds if `pane_is_timed`.
+            pane_is_timed: see there.
+            frequency_bin: how many successive frequencies are one.
+            attribute_ranges: how many ranges the values of an attribute are cut into.
+            attributes: those that count; None: all that are numbers.
+            positions: how many cells positions are put into.
+            depth: the deepest that trees may be.
+            seed: of the hashing and of the forest.
+        """
+        names = tuple(history.columns) if attributes is None else attributes
+        edges = [edges_of(history.columns[name], attribute_ranges) for name in names]
+        width = max((len(each) for each in edges), default=0)
+        padded = np.stack([np.concatenate([each, np.full(width - len(each), np.inf)]) for each in edges]) if edges \
+            else np.zeros((0, 0))  # fmt: skip
+        bins = positions if cls.level == "window" else 0
+        features = Features(
+            len(history.names), pane, pane_is_timed, frequency_bin, names, padded, bins, seed
+        )  # fmt: skip
+        return cls._learned(history, features, depth, seed)
+
+    @classmethod
+    def _learned(cls, history: History, features: Features, depth: int, seed: int) -> Self:
+        types, at, begins = features.pane().follow(history.types, history.times)
+        ranges = features.ranges(history.columns).reshape(len(features.attributes), len(types))
+        keys, rows, worth, place = cls._observations(history, features, features.keys(types, at, begins, ranges))
+        seen = Observed.of(keys, worth)
+        cell = np.zeros(len(rows), np.int64) if place is None else place
+        width = max(1, features.bins)
+        flat = history.types[rows] * width + cell
+        sums = [np.bincount(flat, weights=w, minlength=len(history.names) * width) for w in (worth, np.ones(len(rows)))]
+        otherwise = (sums[0] / np.maximum(sums[1], 1)).reshape(len(history.names), width)
+        table, forest = HashTable.of(seen.keys, seen.utilities), no_trees()
+        utilities = seen.utilities[seen.which]
+        if cls.trees:
+            chosen = rows[seen.places]
+            inputs = features.rows(types, at[chosen], begins[chosen], ranges[:, chosen])
+            if place is not None:
+                inputs = np.concatenate([inputs, cell[seen.places][:, None]], axis=1)
+            forest = Forest.trained(inputs, seen.utilities, seen.counts, trees=cls.trees, depth=depth, seed=seed)
+            table, utilities = HashTable.of(np.zeros(0, np.int64), np.zeros(0)), forest.predict(inputs)[seen.which]
+        occurrences = Occurrences.of(utilities, np.full(len(rows), 1.0 / max(1, len(rows))))
+        return cls(features, table, forest, otherwise, occurrences.values, occurrences.cumulative, seed)
+
+    @classmethod
+    def _observations(
+        cls, history: History, features: Features, keys: Ints
+    ) -> tuple[Ints, Ints, Floats, Ints | None]:  # fmt: skip
+        """Return, of what is observed: its key, its event, the matches it contributed to, the cell of its position."""
+        raise NotImplementedError
+
+    def aim(self, share: float, partitions: int = 1) -> None:
+        """Find the threshold: the least u with O_u^c ≥ ρ (section 6.2.3)."""
+        self._threshold = self._occurrences.threshold(share)
+
+    def _of_events(self, view: View) -> tuple[Ints, Ints, Ints, Ints]:
+        types, at, begins = self._pane.follow(view.types, view.times)
+        ranges = self.features.ranges(view.columns).reshape(len(self.features.attributes), len(view.types))
+        return types, at, begins, ranges
+
+    @property
+    def _is_idle(self) -> bool:
+        return self._threshold == NOTHING
+
+    def state(self) -> Mapping[str, Any]:
+        """Return the pane."""
+        return self._pane.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with a pane."""
+        self._pane.restore(dict(state))
+
+    @property
+    def threshold(self) -> Threshold:
+        """What is dropped now."""
+        return self._threshold
+
+
+class GspiceS(Gspice):
+    """gSPICE on the granularity of the stream (equation 6.1)."""
+
+    level: ClassVar[Level] = "stream"
+
+    @classmethod
+    def _observations(cls, history: History, features: Features, keys: Ints) -> tuple[Ints, Ints, Floats, Ints | None]:
+        worth = np.zeros(len(history.types))
+        for query in history.queries:
+            worth += query.weight * np.bincount(query.completed.rows, minlength=len(worth))
+        return keys, np.arange(len(keys)), worth, None
+
+    def decide(self, view: View) -> Decision:
+        """Return which events are shed (algorithm 7)."""
+        types, at, begins, ranges = self._of_events(view)
+        if self._is_idle:
+            return KEEP_ALL
+        if self.trees:
+            utilities = self.forest.predict(self.features.rows(types, at, begins, ranges))
+        else:
+            keys = self.features.keys(types, at, begins, ranges)
+            utilities = self.table.get(keys, self.otherwise[view.types, 0])
+        return Decision(events=by_utility(utilities, *_pair(self._threshold), view.numbers, self.seed))
+
+
+class GspiceW(Gspice):
+    """gSPICE on the granularity of windows: with the position of an event (equation 6.4)."""
+
+    level: ClassVar[Level] = "window"
+
+    @classmethod
+    def _observations(cls, history: History, features: Features, keys: Ints) -> tuple[Ints, Ints, Floats, Ints | None]:
+        rows, windows = history.pairs()
+        every = -(-len(rows) // _MOST_PAIRS)
+        chosen = windows % every == 0
+        rows, windows = rows[chosen], windows[chosen]
+        at = cells(history.positions(rows, windows), history.sizes[windows], features.bins)[0]
+        worth, order = np.zeros(len(rows)), windows * len(history.types) + rows
+        ranked = np.argsort(order)
+        for query in history.queries:
+            done = query.completed
+            kept = done.windows % every == 0
+            wanted = (done.windows * len(history.types) + done.rows)[kept]
+            np.add.at(worth, ranked[np.searchsorted(order, wanted, sorter=ranked)], query.weight)
+        return with_position(keys[rows], at), rows, worth, at
+
+    def decide(self, view: View) -> Decision:
+        """Return which pairs are shed."""
+        types, at, begins, ranges = self._of_events(view)
+        if self._is_idle:
+            return KEEP_ALL
+        cell = cells(view.positions, view.sizes, self.features.bins)[0]
+        if self.trees:
+            inputs = self.features.rows(types, at, begins, ranges)[view.rows]
+            utilities = self.forest.predict(np.concatenate([inputs, cell[:, None]], axis=1))
+        else:
+            keys = with_position(self.features.keys(types, at, begins, ranges)[view.rows], cell)
+            utilities = self.table.get(keys, self.otherwise[view.types[view.rows], cell])
+        numbers = view.numbers[view.rows] * 65_537 + view.windows
+        return Decision(pairs=by_utility(utilities, *_pair(self._threshold), numbers, self.seed))
+
+
+def _pair(threshold: Threshold) -> tuple[float, float]:
+    return threshold.below, threshold.share
+
+
+def no_trees() -> Forest:
+    """Return a forest without trees."""
+    whole, parts = np.zeros(0, np.int64), np.zeros(0)
+    return Forest(whole, whole, parts, whole, whole, parts)
+
+
+class GspiceSH(GspiceS):
+    """Utilities of events of the stream, in a hash table."""
+
+    name: ClassVar[str] = "gspice-sh"
+    effort: ClassVar[Effort] = Effort("hash", "event")
+
+
+class GspiceST(GspiceS):
+    """Utilities of events of the stream, by a decision tree."""
+
+    name: ClassVar[str] = "gspice-st"
+    trees: ClassVar[int] = 1
+    effort: ClassVar[Effort] = Effort("node", "event", 12)
+
+
+class GspiceSF(GspiceS):
+    """Utilities of events of the stream, by a random forest of ten trees."""
+
+    name: ClassVar[str] = "gspice-sf"
+    trees: ClassVar[int] = 10
+    effort: ClassVar[Effort] = Effort("node", "event", 120)
+
+
+class GspiceWH(GspiceW):
+    """Utilities of events in windows, in a hash table."""
+
+    name: ClassVar[str] = "gspice-wh"
+    effort: ClassVar[Effort] = Effort("hash", "pair")
+
+
+class GspiceWT(GspiceW):
+    """Utilities of events in windows, by a decision tree."""
+
+    name: ClassVar[str] = "gspice-wt"
+    trees: ClassVar[int] = 1
+    effort: ClassVar[Effort] = Effort("node", "pair", 12)
+
+
+class GspiceWF(GspiceW):
+    """Utilities of events in windows, by a random forest of ten trees."""
+
+    name: ClassVar[str] = "gspice-wf"
+    trees: ClassVar[int] = 10
+    effort: ClassVar[Effort] = Effort("node", "pair", 120)

@@ -1,0 +1,120 @@
+"""hSPICE: events from runs, or from windows, by type, position and the states of the runs (thesis, chapter 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from penstock.plan.tables import Floats
+from penstock.shedding.deciding import by_state
+from penstock.shedding.history import History
+from penstock.shedding.strategies.strategy import Strategy
+from penstock.shedding.thresholds import NOTHING, Occurrences, Threshold
+from penstock.shedding.views import Decision, Effort, Level, View
+
+
+def utilities_by_state(completed: Floats, asked: Floats, weight: float) -> Floats:
+    """Return U = w · |{e: e ∈ γ_s and γ completed}| / |{e: e ⊗ γ_s}| (equations 5.1 and 5.2); 0 where none was asked.
+
+    Args:
+        completed: (T, B, S) contributions to runs in a state that completed.
+        asked: (T, B, S) runs in the state that met such an event.
+        weight: of the query.
+
+    Examples:
+        >>> float(utilities_by_state(np.array([[[1.0]]]), np.array([[[4.0]]]), 1.0)[0, 0, 0])
+        0.25
+    """
+    shares: Floats = np.where(asked > 0, np.minimum(completed / np.maximum(asked, 1e-300), 1.0), 0.0)
+    return weight * shares
+
+
+@dataclass
+class HspicePM(Strategy):
+    """hSPICE on the granularity of runs: hides an event from the runs that have little use for it.
+
+    Attributes:
+        tables: per query (T, B, S) UT.
+        virtual: per query (T, B, S) the virtual window: how often in a window an event meets a run in a state.
+    """
+
+    name: ClassVar[str] = "hspice-pm"
+    level: ClassVar[Level] = "run"
+    effort: ClassVar[Effort] = Effort(per="run")
+
+    tables: tuple[Floats, ...]
+    virtual: tuple[Floats, ...]
+
+    def __post_init__(self) -> None:
+        flat = [np.concatenate([each.reshape(-1) for each in group]) for group in (self.tables, self.virtual)]
+        self._occurrences = Occurrences.of(*flat)
+        self._hidden = tuple(np.zeros(table.shape, np.bool_) for table in self.tables)
+
+    @classmethod
+    def fitted(cls, history: History, **options: Any) -> Self:
+        """Count contributions to runs that completed, and how often events met runs."""
+        virtual = [query.open_runs.astype(np.float64) for query in history.queries]
+        tables = tuple(
+            utilities_by_state(history.completed_by_state(place), virtual[place], query.weight)
+            for place, query in enumerate(history.queries)
+        )
+        return cls(tables, tuple(each / max(1, history.windows) for each in virtual), **options)
+
+    def aim(self, share: float, partitions: int = 1) -> None:
+        """Find u_th = UT_th(ρ_v), where ρ_v = ρ · ws_v / ws of the virtual window are to go (section 5.2.1.3)."""
+        threshold = self._occurrences.threshold(share * self._occurrences.total, exact=False)
+        self._hidden = tuple(table <= threshold.below for table in self.tables)
+
+    def decide(self, view: View) -> Decision:
+        """Return from which runs an event is hidden (algorithm 5)."""
+        return Decision(hidden=tuple(by_state(table, view) for table in self._hidden))
+
+
+@dataclass
+class HspiceW(Strategy):
+    """hSPICE on the granularity of windows: drops an event that the runs of a window have little use for, together.
+
+    The utility of an event in a window is the sum over the states of its runs (equation 5.4), which the kernel keeps.
+    Which utilities occur how often is worked out from the mean number of runs in each state, for each type and
+    position. With several queries, each drops by its own runs.
+
+    Attributes:
+        tables: per query (T, B, S) UT.
+        utilities: per query (T, B) of an event in a window, with the mean number of runs.
+        shares: (T, B) how many events of a type a cell has in a window.
+    """
+
+    name: ClassVar[str] = "hspice-w"
+    level: ClassVar[Level] = "window"
+    effort: ClassVar[Effort] = Effort(per="state")
+
+    tables: tuple[Floats, ...]
+    utilities: tuple[Floats, ...]
+    shares: Floats
+
+    def __post_init__(self) -> None:
+        self._occurrences = [Occurrences.of(each, self.shares) for each in self.utilities]
+        self._thresholds: list[Threshold] = [NOTHING] * len(self.tables)
+
+    @classmethod
+    def fitted(cls, history: History, **options: Any) -> Self:
+        """Learn as hSPICE-PM does, and the utility of events with all runs of a window."""
+        of_runs = HspicePM.fitted(history)
+        shares = history.event_counts() / max(1, history.windows)
+        utilities = tuple(
+            (table * virtual).sum(axis=2) / np.maximum(shares, 1e-12)
+            for table, virtual in zip(of_runs.tables, of_runs.virtual, strict=True)
+        )
+        return cls(of_runs.tables, utilities, shares, **options)
+
+    def aim(self, share: float, partitions: int = 1) -> None:
+        """Find the threshold (section 5.2.2.2)."""
+        self._thresholds = [each.threshold(share * each.total, exact=False) for each in self._occurrences]
+
+    def decide(self, view: View) -> Decision:
+        """Return what an event is worth to the runs of a state; the kernel sums up (algorithm 6)."""
+        worth = tuple(by_state(table, view) for table in self.tables)
+        least = max(threshold.below for threshold in self._thresholds)
+        return Decision(worth=worth, least=np.full(len(view), least))

@@ -1,0 +1,78 @@
+"""pSPICE: whole runs, by the probability that they complete and the time they still take (thesis, chapter 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from penstock.plan.tables import Bools, Floats
+from penstock.shedding.history import History
+from penstock.shedding.markov import completion, interpolated, remaining_time, scaled, transition_matrix, utility
+from penstock.shedding.strategies.strategy import Strategy
+from penstock.shedding.views import Effort, Level
+
+MOST_BINS = 400
+
+
+@dataclass
+class Pspice(Strategy):
+    """Drops the runs of least utility U = w · P / τ, by their state and the events that their window has left.
+
+    Attributes:
+        tables: per query (S, B + 1) utilities, if k · ws / B events are left.
+        matrices: per query (S, S) the transition matrix, to tell when the model is out of date.
+    """
+
+    name: ClassVar[str] = "pspice"
+    level: ClassVar[Level] = "runs"
+    effort: ClassVar[Effort] = Effort(per="run", many=0.0)
+
+    tables: tuple[Floats, ...]
+    matrices: tuple[Floats, ...]
+
+    @classmethod
+    def fitted(cls, history: History, *, bins: int | None = None, with_time: bool = True, **options: Any) -> Self:
+        """Learn the transition matrices, and solve the chains.
+
+        Args:
+            history: what to learn from.
+            bins: how many numbers of events left are worked out, MOST_BINS at most unless said otherwise.
+            with_time: whether the processing time counts; without it, this is pSPICE-- (section 3.3.2.2).
+        """
+        events = max(1, round(history.window_size))
+        size = max(1, -(-events // (bins or MOST_BINS)))
+        count = -(-events // size)
+        matrices = tuple(transition_matrix(query.moves, query.stays) for query in history.queries)
+        chances, times = [], []
+        for query, matrix in zip(history.queries, matrices, strict=True):
+            ends: Bools = query.ends
+            chances.append(completion(matrix, ends, count, size))
+            times.append(remaining_time(matrix, query.rewards, ends, count, size))
+        most = max(float(each.max(initial=0.0)) for each in times) or 1.0  # one scale for all queries
+        tables = tuple(
+            utility(query.weight, scaled(chance), time / most if with_time else np.ones_like(time))
+            for query, chance, time in zip(history.queries, chances, times, strict=True)
+        )
+        return cls(tables, matrices, **options)
+
+    def aim(self, share: float, partitions: int = 1) -> None:
+        """Do nothing: how many runs go is said when they go."""
+
+    def run_utilities(self, query: int) -> Floats:
+        """Return UT_q between the bins: linearly, in the middle of each part."""
+        table = self.tables[query]
+        return interpolated(table, np.arange(table.shape[1] - 1) + 0.5, 1.0)
+
+
+@dataclass
+class PspiceWithoutTime(Pspice):
+    """pSPICE--: pSPICE that looks at the completion probability alone (thesis 3.3.2.2)."""
+
+    name: ClassVar[str] = "pspice--"
+
+    @classmethod
+    def fitted(cls, history: History, **options: Any) -> Self:
+        """Learn without processing times."""
+        return super().fitted(history, with_time=False, **options)
