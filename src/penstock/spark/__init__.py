@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.spark.columns import DetectError
     from penstock.spark.detecting import detect
+    from penstock.spark.generating import generated
     from penstock.spark.jobs.job import Job, JobError
     from penstock.spark.jobs.running import RunError, run
     from penstock.spark.outputs import output
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CheckpointId", "DetectError", "Fanout", "FilesByBatch", "Job", "JobError", "KafkaOnce", "KafkaRepeating",
     "Listener", "Model", "ModelError", "ParquetByBatch", "PostgresOnce", "Progress", "RunError", "ScoreError",
-    "SinkError", "collect", "detect", "output", "run", "score",
+    "SinkError", "collect", "detect", "generated", "output", "run", "score",
 ]  # fmt: skip
 
 # Where each name comes from. It is loaded at first use: workers come here for a part of it only.
@@ -44,6 +45,7 @@ _ELSEWHERE = {
     "SinkError": "penstock.spark.sinks.once",
     "collect": "penstock.spark.training.collecting",
     "detect": "penstock.spark.detecting",
+    "generated": "penstock.spark.generating",
     "output": "penstock.spark.outputs",
     "run": "penstock.spark.jobs.running",
     "score": "penstock.spark.training.scoring",
