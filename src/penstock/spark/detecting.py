@@ -13,12 +13,12 @@ from penstock.engine.detector import Mode
 from penstock.engine.engine import MAX_RUNS, weighted
 from penstock.engine.intake import attributes as read_by
 from penstock.pattern import ast
+from penstock.pattern.durations import DurationError, microseconds
 from penstock.pattern.schema import Schema
 from penstock.pattern.validate import validate
 from penstock.plan.planning import plan as planned
 from penstock.plan.terms import Calls
 from penstock.spark.columns import ColumnLike, Columns, DetectError, resolve, with_attributes
-from penstock.spark.durations import microseconds
 from penstock.spark.keys import by_same, keyed, reach, types_that_count
 from penstock.spark.outputs import OUTPUTS, events_schema, parted, results_schema, spark_schema
 from penstock.spark.parting import in_parts
@@ -101,7 +101,7 @@ def detect(
         spec = spec_of(list(zip(parted_by, weights, strict=True)), columns, known)
         result = spark_schema(spec.results, columns, parted_by)
         spec = replace(
-            spec, watermark_us=microseconds(watermark), functions=dict(functions or {}), remotes=dict(remotes or {}),
+            spec, watermark_us=_microseconds(watermark), functions=dict(functions or {}), remotes=dict(remotes or {}),
             max_runs=max_runs, plan=plan,
         )  # fmt: skip
         spec.engine()  # what it refuses is refused here, not in a worker
@@ -172,3 +172,10 @@ def spec_of(
         reach=reach(alone),
         max_runs=MAX_RUNS,
     )
+
+
+def _microseconds(duration: str | timedelta | None) -> int | None:
+    try:
+        return None if duration is None else microseconds(duration)
+    except DurationError as error:
+        raise DetectError(str(error)) from error

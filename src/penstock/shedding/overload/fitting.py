@@ -15,7 +15,7 @@ FORMS: Mapping[str, _Terms] = {
     "root": lambda n: np.stack([np.ones_like(n), np.sqrt(n)]),
     "linear": lambda n: np.stack([np.ones_like(n), n]),
     "n log n": lambda n: np.stack([np.ones_like(n), n * np.log2(n + 1)]),
-    "quadratic": lambda n: np.stack([np.ones_like(n), n, n * n]),
+    "quadratic": lambda n: np.stack([np.ones_like(n), n * n]),
 }
 _FOLDS = 4
 
@@ -40,6 +40,7 @@ class Fit:
 
     def inverse(self, time: float, most: int) -> int:
         """Return the greatest number of runs, up to `most`, with which it takes at most this time: f⁻¹; 0 if none."""
+        time *= 1 + 1e-9  # what is equal but for rounding is equal
         if self(most) <= time:
             return most
         low, high = 0, most  # f(low) ≤ time, if any is; f(high) > time
@@ -62,7 +63,7 @@ def fitted(runs: Floats, times: Floats) -> Fit:
         return Fit("constant", (0.0,))
     found = [fit for form in FORMS if (fit := _try(form, runs, times)) is not None]
     negligible = 1e-9 * float(np.mean(times**2))  # of two forms that both fit, the simpler one
-    return min(found, key=lambda fit: (fit.error + negligible) * (1 + 0.01 * len(fit.factors)))
+    return min(found, key=lambda fit: (fit.error + negligible) * (1 + 0.05 * len(fit.factors)))
 
 
 def _try(form: str, runs: Floats, times: Floats) -> Fit | None:

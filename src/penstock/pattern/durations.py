@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from penstock.errors import QueryError
+from penstock.errors import PenstockError, QueryError
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
-from penstock.spark.columns import DetectError
 
 
-def microseconds(given: str | timedelta | None) -> int | None:
-    """Return a duration in microseconds, as the language spells durations; None is None.
+class DurationError(PenstockError):
+    """What is no duration."""
+
+
+def microseconds(given: str | timedelta) -> int:
+    """Return a duration in microseconds, as the language spells durations.
 
     Raises:
-        DetectError: it is no duration, or less than nothing.
+        DurationError: it is no duration, or less than nothing.
 
     Examples:
         >>> microseconds("1.5 s"), microseconds("10 minutes"), microseconds(timedelta(milliseconds=3))
         (1500000, 600000000, 3000)
     """
-    if given is None:
-        return None
     us = given // timedelta(microseconds=1) if isinstance(given, timedelta) else _read(given)
     if us < 0:
-        raise DetectError(f"{given!r} is less than nothing")
+        raise DurationError(f"{given!r} is less than nothing")
     return us
 
 
@@ -34,5 +35,5 @@ def _read(text: str) -> int:
     except QueryError:
         span = None
     if not isinstance(span, ast.TimeSpan):
-        raise DetectError(f"{text!r} is no duration\n  fix: write it as in '10 seconds', '5 min', '1.5 s'")
+        raise DurationError(f"{text!r} is no duration\n  fix: write it as in '10 seconds', '5 min', '1.5 s'")
     return span.us

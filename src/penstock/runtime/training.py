@@ -1,0 +1,73 @@
+"""Unshed operation: what strategies and detectors learn from, and the truth that shed runs are judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.pattern import ast
+from penstock.plan.tables import Floats
+from penstock.runtime.clocks import VirtualClock
+from penstock.runtime.costs import Costs
+from penstock.runtime.matching import Operator
+from penstock.runtime.measures import Run
+from penstock.runtime.running import Loop
+from penstock.shedding.history import History
+from penstock.shedding.overload.fitting import Fit, fitted
+
+_SLICE = 256
+
+
+@dataclass(frozen=True)
+class Unshed:
+    """What came of a stream when all of it was processed.
+
+    Attributes:
+        history: what strategies learn from; None if it was not asked for.
+        run: the truth, as a run.
+        event_seconds: the mean virtual time of an event: 1 / capacity.
+        event_time: f(n), the time of an event as a function of the number of runs.
+        shed_time: g(n), the time to drop runs.
+    """
+
+    history: History | None
+    run: Run
+    event_seconds: float
+    event_time: Fit
+    shed_time: Fit
+
+    @property
+    def capacity(self) -> float:
+        """μ, the events that can be processed in a second."""
+        return 1 / self.event_seconds
+
+
+def unshed(
+    queries: Sequence[tuple[ast.Query, float]], events: Any, costs: Costs, *, is_split: bool, bins: int | None = None,
+    is_observed: bool = True,
+) -> Unshed:  # fmt: skip
+    """Process a stream in virtual time, and shed nothing."""
+    operator = Operator(queries, is_split=is_split, bins=bins)
+    operator.take(events)
+    if is_observed:
+        operator.observe()
+    size = operator.stream.size
+    loop = Loop(operator, VirtualClock(np.zeros(size)), costs, slice_events=_SLICE)
+    run = loop()
+    history = operator.history(size, costs) if is_observed else None
+    runs, times = _samples(run, size)
+    mean = float(run.moments[-1].at / size)
+    fits = fitted(runs, times), Fit("linear", (0.0, costs.rank * 1e-9))
+    return Unshed(history, run, mean, *fits)
+
+
+def _samples(run: Run, size: int) -> tuple[Floats, Floats]:
+    """Return the number of open runs and the mean seconds of an event, for each slice."""
+    runs = np.array([moment.runs for moment in run.moments], np.float64)
+    ends = np.array([moment.at for moment in run.moments])
+    events = np.minimum(_SLICE, size - _SLICE * np.arange(len(runs)))
+    times: Floats = np.diff(ends, prepend=0.0) / events
+    return np.concatenate([[0.0], runs[:-1]]), times

@@ -1,0 +1,78 @@
+"""`penstock.Shedding`: what a user says about load shedding."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+from penstock.pattern.durations import microseconds
+from penstock.shedding.storing import load
+from penstock.shedding.strategies.catalogue import STRATEGIES, strategy_of
+from penstock.shedding.strategies.chance import RandomEvent
+from penstock.shedding.strategies.strategy import Strategy
+
+
+def _duration(given: Any) -> Any:
+    return timedelta(microseconds=microseconds(given)) if isinstance(given, str | timedelta) else given
+
+
+class Shedding(BaseModel):
+    """How to keep a latency bound: what is dropped when more comes than can be processed in time.
+
+    Attributes:
+        bound: the latency that no event should exceed: "1 s", or a timedelta.
+        strategy: what to drop; one of `penstock.shedding.strategies.catalogue.STRATEGIES`. docs/shedding.md says which
+            is good for what.
+        model: what the strategy has learned: a directory that `penstock train` wrote, or a strategy that was fitted.
+            Only "random-event" needs none.
+        f: the share of the bound from which on is shed. A large one sheds nothing in short bursts; a small one leaves
+            more time to shed what matters least.
+        unshed: the share of windows that are never shed. From them the loss is estimated, and new models are learned.
+        seed: of all that is left to chance; the same seed sheds the same.
+
+    Examples:
+        >>> Shedding(bound="1 s", strategy="random-event").bound_seconds
+        1.0
+    """
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
+
+    bound: Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta(0))]
+    strategy: str = "random-event"
+    model: Strategy | Path | None = None
+    f: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    unshed: Annotated[float, Field(ge=0, lt=1)] = 0.02
+    detector: Literal["auto", "queue", "latency"] = "auto"
+    seed: int = 1
+
+    @field_validator("strategy")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in STRATEGIES:
+            raise ValueError(f"there is no strategy {name!r}; there are {', '.join(STRATEGIES)}")
+        return name
+
+    @property
+    def bound_seconds(self) -> float:
+        """The bound, in seconds."""
+        return self.bound.total_seconds()
+
+    def fitted(self) -> Strategy:
+        """Return the strategy with its model.
+
+        Raises:
+            ModelError: there is no model, or it is of another strategy.
+        """
+        from penstock.shedding.storing import ModelError
+
+        if self.model is None:
+            if self.strategy == RandomEvent.name:
+                return RandomEvent(self.seed)
+            raise ModelError(f"{self.strategy} needs a model\n  fix: train one, and give it as model=")
+        made = self.model if isinstance(self.model, Strategy) else load(self.model)[0]
+        if not isinstance(made, strategy_of(self.strategy)):
+            raise ModelError(f"the model is one of {made.name}, and the strategy is {self.strategy}")
+        return made

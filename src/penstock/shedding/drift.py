@@ -1,0 +1,99 @@
+"""When a model is out of date: each paper's sign of it, and a detector of a library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from penstock.errors import PenstockError
+from penstock.plan.tables import Floats
+from penstock.shedding.markov import deviation
+
+
+class DriftSign(Protocol):
+    """Says whether a model should be built anew."""
+
+    def observe(self, value: Any) -> bool:
+        """Take what was seen lately; return whether the model is out of date."""
+
+
+@dataclass
+class MatrixDrift:
+    """pSPICE: the transition matrix of new observations deviates from that of the model (thesis 3.2.4).
+
+    Attributes:
+        matrix: that of the model.
+        threshold: the mean squared error from which on the model is out of date.
+    """
+
+    matrix: Floats
+    threshold: float = 1e-4
+
+    def observe(self, value: Floats) -> bool:
+        """Compare a new transition matrix.
+
+        Examples:
+            >>> MatrixDrift(np.eye(2), 0.01).observe(np.array([[0.9, 0.1], [0.0, 1.0]]))
+            False
+            >>> MatrixDrift(np.eye(2), 0.01).observe(np.array([[0.6, 0.4], [0.0, 1.0]]))
+            True
+        """
+        return deviation(self.matrix, value) > self.threshold
+
+
+@dataclass
+class MatchesDrift:
+    """eSPICE: windows that are not shed have more or fewer matches than when the model was built (thesis 4.2.6.3).
+
+    Attributes:
+        mean: matches in a window when the model was built.
+        threshold: the deviation, as a share of that, from which on the model is out of date.
+        windows: how many windows a mean is taken over.
+    """
+
+    mean: float
+    threshold: float = 0.3
+    windows: int = 50
+    _seen: list[float] = field(default_factory=list, init=False)
+
+    def observe(self, value: float) -> bool:
+        """Take the number of matches of a window that was not shed; compare the mean of each `windows` of them."""
+        self._seen.append(value)
+        if len(self._seen) < self.windows:
+            return False
+        mean, self._seen = float(np.mean(self._seen)), []
+        return abs(mean - self.mean) > self.threshold * max(self.mean, 1e-12)
+
+
+@dataclass
+class LibraryDrift:
+    """A drift detector of river on the matches of windows that are not shed: ADWIN, KSWIN or PageHinkley.
+
+    Attributes:
+        method: its name in river.drift.
+    """
+
+    method: str = "ADWIN"
+    _detector: Any = field(default=None, init=False)
+
+    def observe(self, value: float) -> bool:
+        """Take the number of matches of a window that was not shed."""
+        if self._detector is None:
+            self._detector = _made(self.method)
+        self._detector.update(value)
+        return bool(self._detector.drift_detected)
+
+
+def _made(method: str) -> Any:
+    try:
+        from river import drift
+    except ImportError as error:
+        raise PenstockError(
+            "drift is detected by river, which is not installed\n  fix: pip install 'penstock[lab]'"
+        ) from error
+    known = {"ADWIN": drift.ADWIN, "KSWIN": drift.KSWIN, "PageHinkley": drift.PageHinkley}
+    if method not in known:
+        raise PenstockError(f"there is no drift detector {method!r}\n  fix: give one of {', '.join(known)}")
+    return known[method]()
