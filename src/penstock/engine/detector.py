@@ -79,7 +79,8 @@ class Detector:
         self.without_key += taken.without_key
         start = self.store.size
         self.store.append(taken)
-        self._shed(None if hooks is None else hooks.of(taken.rows), start)
+        chosen = None if hooks is None else hooks.of(taken.rows)
+        self._shed(chosen, start)
         if self.why_no_tree is None and self.intake.count >= self._choose_at:
             self._choose(batch.types[taken.rows], start)
         has_rows = isinstance(self.matcher, PlainMatcher) or self.plan.query.window is None
@@ -91,8 +92,16 @@ class Detector:
                 matches += self.output.of_chains(laid) if isinstance(laid, Chains) else self.output.of_laid_out(laid)
         else:
             matches = self._emitted(self.matcher.run(start))
+        if chosen is not None and chosen.ledger is not None:
+            self._note(chosen, chosen.ledger, taken.rows)
         self._reclaim()
         return matches
+
+    def _note(self, hooks: Hooks, ledger: Ints, rows: Ints) -> None:
+        """Write down what the events took that are in these rows of the batch."""
+        assert isinstance(self.matcher, PlainMatcher), "other kernels have no ledger"
+        lines = self.matcher.ledger()
+        ledger[rows] = lines if hooks.events is None else np.where(hooks.events[:, None], 0, lines)
 
     def check(self, hooks: Hooks, size: int) -> None:
         """Refuse hooks that a batch of this size, or the query, cannot have; if they are about runs, keep runs."""
@@ -101,7 +110,13 @@ class Detector:
             return
         if hooks.windows is not None and self.plan.numbered.negations:
             raise HookError("events of a query with a negation cannot be shed from some of their windows only")
-        self.keep_runs()
+        matcher = self.keep_runs()
+        if hooks.needs_plain and not isinstance(matcher, PlainMatcher):
+            raise HookError(
+                "hooks.worth, open_runs, moves and ledger are of the plain kernel, and the query needs the general "
+                f"one: {self.plan.why_not_plain}\n"
+                "  fix: change that part of the query; or shed by events and states, and count by cells"
+            )
 
     def keep_runs(self) -> RunMatcher:
         """Return a matcher that keeps runs, from now on: if there is a tree, change to the automaton.

@@ -272,6 +272,17 @@ class Engine:
             for plan in plans
         ]
 
+    def open_runs(self, query: int = 0) -> Ints:
+        """Return how many runs of a query are open in each state, as `states` names them; in state 0 there are none.
+
+        Args:
+            query: its place among the queries.
+
+        Raises:
+            HookError: as `runs`.
+        """
+        return self._detectors[query].keep_runs().open_runs()
+
     def drop_runs(self, count: int, utility: Floats, query: int = 0) -> Ints:
         """Drop runs of a query, those of least utility first; return how many of each state.
 

@@ -100,6 +100,12 @@ class GeneralMatcher:
         self.memory.skips[:, start : self.store.size] = False if states is None else states
         self.tables.options[layout.SKIPS] = 1
 
+    def open_runs(self) -> Ints:
+        """Return how many runs are open in each state."""
+        self._sweep(self.store.size - 1)
+        counts: Ints = self.memory.segments[SEGMENT_SIZE].copy()
+        return counts
+
     def drop_runs(self, count: int, utility: Floats) -> Ints:
         """Drop the `count` runs of least utility, or all if there are fewer; return how many of each state.
 

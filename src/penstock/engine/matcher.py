@@ -28,6 +28,15 @@ class TooManyRunsError(PenstockError):
         )
 
 
+def quota(utility: Floats, sizes: Ints, count: int) -> Ints:
+    """Return of how many runs of each cell of `sizes` the `count` of least utility are; of all, if there are fewer."""
+    flat, order = sizes.reshape(-1), np.argsort(utility.reshape(-1), kind="stable")
+    before = np.cumsum(flat[order]) - flat[order]  # runs in cells of less utility
+    wanted = np.zeros(utility.size, np.int64)
+    wanted[order] = np.clip(count - before, 0, flat[order])
+    return wanted
+
+
 def lowest(utility: Floats, states: Ints, left: Floats, count: int) -> Ints:
     """Return the places of the `count` runs of least utility, or of all if there are fewer; see `drop_runs`.
 
@@ -36,10 +45,7 @@ def lowest(utility: Floats, states: Ints, left: Floats, count: int) -> Ints:
     bins = utility.shape[1]
     cells = states * bins + np.clip((left * bins).astype(np.int64), 0, bins - 1)
     sizes = np.bincount(cells, minlength=utility.size)
-    order = np.argsort(utility.reshape(-1), kind="stable")
-    before = np.cumsum(sizes[order]) - sizes[order]  # runs in cells of less utility
-    wanted = np.zeros(utility.size, np.int64)
-    wanted[order] = np.clip(count - before, 0, sizes[order])
+    wanted = quota(utility, sizes, count)
     is_whole = wanted == sizes
     chosen = is_whole[cells] & (wanted[cells] > 0)
     for cell in np.flatnonzero((wanted > 0) & ~is_whole):
@@ -94,6 +100,9 @@ class RunMatcher(Matcher, Protocol):
 
     def set_hooks(self, hooks: Hooks | None, start: int) -> None:
         """Say what is shed and counted of the events from place `start` on."""
+
+    def open_runs(self) -> Ints:
+        """Return how many runs are open in each state."""
 
     def drop_runs(self, count: int, utility: Floats) -> Ints:
         """Drop the `count` runs of least utility, or all if there are fewer; return how many of each state.

@@ -12,7 +12,8 @@ from penstock.engine.chains import Chains, endings, spare
 from penstock.engine.elements import Elements
 from penstock.engine.found import Found, SmallInts
 from penstock.engine.hooks import Hooks
-from penstock.engine.matcher import MAX_FOUND, TooManyRunsError, lowest
+from penstock.engine.matcher import MAX_FOUND, TooManyRunsError
+from penstock.engine.plain_hooks import drop_runs, open_runs, with_hooks
 from penstock.engine.store import Store
 from penstock.kernel.plain import process
 from penstock.kernel.plain_memory import new_plain_memory, with_plain_room
@@ -73,18 +74,18 @@ class PlainMatcher:
 
     def set_hooks(self, hooks: Hooks | None, start: int) -> None:
         """Say what is shed and counted of the events from place `start` on."""
-        options, memory, empty = self.tables.options, self.memory, np.zeros(0, np.int64)
         hooks = hooks or Hooks()
-        options[layout.PLAIN_SKIPS] = hooks.states is not None
-        options[layout.PLAIN_SHEDS] = hooks.windows is not None
-        options[layout.PLAIN_OBSERVES] = hooks.cells is not None
-        memory.sizes[layout.HAS_BATCH] = start
-        self.memory = memory._replace(
-            skips=memory.skips[:, :0] if hooks.states is None else np.ascontiguousarray(hooks.states),
-            sheds=empty if hooks.windows is None else hooks.windows,
-            cells=empty if hooks.cells is None else hooks.cells,
-            observed=memory.observed[:0] if hooks.counted is None else hooks.counted,
-        )
+        if hooks.tallies:
+            self._load()
+        self.memory = with_hooks(self.tables, self.memory, hooks, start)
+
+    def ledger(self) -> Ints:
+        """Return what the events took that `set_hooks` was about, see `Hooks.ledger`."""
+        return self.memory.ledger
+
+    def open_runs(self) -> Ints:
+        """Return how many runs are open in each state."""
+        return open_runs(self.tables, self.memory, self.store.now)
 
     def drop_runs(self, count: int, utility: Floats) -> Ints:
         """Drop the `count` runs of least utility, or all if there are fewer; return how many of each state.
@@ -93,14 +94,7 @@ class PlainMatcher:
             count: how many.
             utility: (S, B) of a run by its state and by what it has left of WITHIN, in B equal parts, the least first.
         """
-        sweep_all(self.tables, self.memory, self.store.size - 1)
-        m, live = self.memory, self._live()
-        states = np.repeat(np.arange(len(self.tables.states)), m.segments[SEGMENT_SIZE])
-        chosen = lowest(utility, states, self._left(live), count)
-        m.registers[REACH, live[chosen]] = np.nan
-        dropped = np.bincount(states[chosen], minlength=len(self.tables.states))
-        sweep_all(self.tables, m, self.store.size - 1)
-        return dropped
+        return drop_runs(self.tables, self.memory, self.store.now, count, utility)
 
     def refresh(self, rows: Ints, found: Found, is_dropped: Bools) -> None:
         """Drop some of the runs that `runs` has just returned; read again what others keep of derived columns.
@@ -113,6 +107,7 @@ class PlainMatcher:
         m, live = self.memory, self._live()[rows]
         states = np.repeat(np.arange(len(self.tables.states)), m.segments[SEGMENT_SIZE])[rows]
         m.registers[REACH, live[is_dropped]] = np.nan
+        self.tables.options[layout.PLAIN_TALLIES] = 0  # they are counted anew when they are next asked for
         elements = Elements(found, [0] * len(self.plan.numbered.variables))
         for state, slots in enumerate(self.plan.registers.slots):
             here = states == state
@@ -126,18 +121,6 @@ class PlainMatcher:
                     events = found.events[elements.places[kept.variable][at]]
                     m.registers[slot, live[chosen]] = self.store.columns[kept.column, self.store.places(events)]
         sweep_all(self.tables, m, self.store.size - 1)
-
-    def _left(self, live: Ints) -> Floats:
-        """Return the share of WITHIN that runs have left."""
-        m, options = self.memory, self.tables.options
-        if options[layout.PLAIN_BY_COUNT]:
-            slot = options[layout.PLAIN_PART]
-            part = np.zeros(len(live), np.int64) if slot < 0 else m.registers[slot, live].astype(np.int64)
-            now = m.newest[layout.NEWEST_POS, part]
-        else:
-            now = self.store.newest[0].max(initial=0)
-        left: Floats = 1 - (now - m.registers[REACH, live]) / max(1, int(options[layout.PLAIN_WITHIN]))
-        return left
 
     def _run(self, start: int, drain: Callable[[], _T]) -> Iterator[tuple[_T, int, int]]:
         self._load()
@@ -312,6 +295,7 @@ class PlainMatcher:
         m, live = self.memory, self._live()
         m.nodes[layout.LINK_EVENT, : self._nodes_kept] = places[m.nodes[layout.LINK_EVENT, : self._nodes_kept]]
         m.runs[HELD_SEEN, live] = -1
+        self.tables.options[layout.PLAIN_TALLIES] = 0
         m.sizes[HAS_EVENTS] = self.store.size
 
     def live_values(self) -> Iterator[Floats]:
@@ -334,7 +318,7 @@ class PlainMatcher:
         is_packed = len(live) == int(m.segments[SEGMENT_SIZE].sum())
         assert is_packed, "a sweep leaves no gaps"
         spans = [slice(s, s + n) for s, n in zip(m.segments[SEGMENT_START], m.segments[SEGMENT_SIZE], strict=True)]
-        runs = m.runs.copy()
+        runs = m.runs[: layout.HELD_WIDTH].copy()
         runs[HELD_NEXT] = -1  # indexes are rebuilt, and without one it holds what the last sweep left there
         return {
             "sizes": m.sizes,
@@ -353,7 +337,7 @@ class PlainMatcher:
         segments = m.segments.copy()
         segments[SEGMENT_START] = np.concatenate([[0], np.cumsum(rooms)[:-1]])
         segments[SEGMENT_SIZE], segments[layout.SEGMENT_ROOM] = sizes, rooms
-        runs = np.zeros((m.runs.shape[0], int(rooms.sum())), np.int32)
+        runs = np.zeros((layout.HELD_WIDTH, int(rooms.sum())), np.int32)
         registers = np.zeros((m.registers.shape[0], runs.shape[1]))
         for s, (start, size) in enumerate(zip(segments[SEGMENT_START], sizes, strict=True)):
             runs[:, start : start + size] = state[f"runs.{s}"]

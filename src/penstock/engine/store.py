@@ -81,6 +81,11 @@ class Store:
             self._ask_own(slice(start, stop), is_derived=True)
         self.functions.check()
 
+    @property
+    def now(self) -> int:
+        """The time of the stream: that of its newest event, or what it has been advanced to; 0 if it has none."""
+        return int(self.newest[0, self.events[EVENT_PART, self.size - 1]]) if self.size else 0
+
     def renew(self) -> None:
         """Work out again what was not there when events came in, and ask again what follows from it."""
         is_pending = self.columns[self._pending, : self.size] == 1.0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.kernel.compiling import part
+from penstock.kernel.compiling import inlined, part
 from penstock.kernel.plain_memory import PlainMemory
-from penstock.kernel.scanning import reach_of
+from penstock.kernel.scanning import bucket, reach_of
 from penstock.plan.layout import (
     EVENT_LOW,
     EVENT_PART,
@@ -16,6 +16,7 @@ from penstock.plan.layout import (
     HAS_BATCH,
     HAS_GROUPS,
     HAVE_TAKEN,
+    HELD_NEXT,
     PICK_RUN,
     PLAIN_HIGH,
     PLAIN_LAST,
@@ -27,6 +28,7 @@ from penstock.plan.layout import (
     PLAIN_VARIABLE,
     PLAIN_WITHIN,
     REACH,
+    SEGMENT_ROOM,
     SEGMENT_SIZE,
     SEGMENT_START,
     TAKE,
@@ -35,18 +37,29 @@ from penstock.plan.layout import (
 from penstock.plan.plain import PlainTables
 
 
+@inlined
+def is_in_reach(t: PlainTables, m: PlainMemory, run: int, event: int) -> bool:
+    """Return whether a run is not over when an event comes, as WITHIN, windows, partition and STRICT say."""
+    least = reach_of(t, m, event) - t.options[PLAIN_WITHIN]
+    is_open = m.registers[REACH, run] >= least  # not if it has left: then it is NaN
+    is_open &= t.options[PLAIN_HIGH] < 0 or m.registers[t.options[PLAIN_HIGH], run] >= m.events[EVENT_LOW, event]
+    is_open &= t.options[PLAIN_PART] < 0 or m.registers[t.options[PLAIN_PART], run] == m.events[EVENT_PART, event]
+    before = m.events[EVENT_POS, event] - 1
+    return is_open & (t.options[PLAIN_LAST] < 0 or m.registers[t.options[PLAIN_LAST], run] == before)
+
+
 @part
 def runs_in_reach(t: PlainTables, m: PlainMemory, state: int, event: int) -> int:
-    """Return how many runs of a state are not over, as WITHIN, windows, partition and STRICT say."""
-    least, low = reach_of(t, m, event) - t.options[PLAIN_WITHIN], m.events[EVENT_LOW, event]
-    part, before = m.events[EVENT_PART, event], m.events[EVENT_POS, event] - 1
-    start, count = m.segments[SEGMENT_START, state], 0
-    for run in range(start, start + m.segments[SEGMENT_SIZE, state]):
-        is_open = m.registers[REACH, run] >= least  # not if it has left: then it is NaN
-        is_open &= t.options[PLAIN_HIGH] < 0 or m.registers[t.options[PLAIN_HIGH], run] >= low
-        is_open &= t.options[PLAIN_PART] < 0 or m.registers[t.options[PLAIN_PART], run] == part
-        is_open &= t.options[PLAIN_LAST] < 0 or m.registers[t.options[PLAIN_LAST], run] == before
-        count += is_open
+    """Return how many runs of a state are not over; partitions are an index, if there are any."""
+    start, size, count = m.segments[SEGMENT_START, state], m.segments[SEGMENT_SIZE, state], 0
+    if t.options[PLAIN_PART] < 0:
+        for run in range(start, start + size):
+            count += is_in_reach(t, m, run, event)
+    elif size > 0:
+        run = m.heads[bucket(float(m.events[EVENT_PART, event]), start, m.segments[SEGMENT_ROOM, state])]
+        while run >= 0:
+            count += is_in_reach(t, m, run, event)
+            run = m.runs[HELD_NEXT, run]
     return count
 
 

@@ -7,8 +7,6 @@ register. So the kernel can stop before any event, and go on after penstock.kern
 
 from __future__ import annotations
 
-import math
-
 from penstock.kernel.asking_plain import ask_openings, ask_runs, is_resolved, resolve, shed_windows, taker
 from penstock.kernel.compiling import entry, inlined, part
 from penstock.kernel.observing import observe
@@ -16,6 +14,7 @@ from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.plain_registers import copy_register, set_registers
 from penstock.kernel.scanning import reach_of, scan
 from penstock.kernel.sweeping import add_to_index, sweep_due
+from penstock.kernel.tallying import begin_event, end_event, leave, state_of, tally, uncount
 from penstock.plan.layout import (
     COPY_RUN,
     DONE,
@@ -40,6 +39,7 @@ from penstock.plan.layout import (
     HAS_STAMP,
     HELD_NODE,
     HELD_SEEN,
+    LEDGER_SHED,
     LINK_EVENT,
     LINK_PARENT,
     LINK_VARIABLE,
@@ -73,7 +73,9 @@ from penstock.plan.layout import (
     PLAIN_SOURCE,
     PLAIN_STEP,
     PLAIN_STEP_END,
+    PLAIN_TALLIES,
     PLAIN_TARGET,
+    PLAIN_TRACES,
     PLAIN_VARIABLE,
     REACH,
     SEGMENT_DEAD,
@@ -85,6 +87,7 @@ from penstock.plan.layout import (
     SPAN_HIGH,
     SPAN_LOW,
     TAKE,
+    TALLY_KEPT,
     TOO_MANY_RUNS,
 )
 from penstock.plan.plain import PlainTables
@@ -151,13 +154,6 @@ def take(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop
         for c in range(start, stop):
             if m.candidates[PICK_RUN, c] >= 0:
                 leave(m, t.steps[step, PLAIN_SOURCE], m.candidates[PICK_RUN, c])
-
-
-@inlined
-def leave(m: PlainMemory, state: int, run: int) -> None:
-    """Let a run leave its state."""
-    m.registers[REACH, run] = math.nan
-    m.segments[SEGMENT_DEAD, state] += 1
 
 
 @inlined
@@ -243,15 +239,6 @@ def make_runs(t: PlainTables, m: PlainMemory, event: int, step: int, start: int,
 
 
 @part
-def state_of(m: PlainMemory, run: int) -> int:
-    """Return the state of a run."""
-    for s in range(m.segments.shape[1]):
-        if m.segments[SEGMENT_START, s] <= run < m.segments[SEGMENT_START, s] + m.segments[SEGMENT_ROOM, s]:
-            return s
-    return -1
-
-
-@part
 def copy_run(t: PlainTables, m: PlainMemory, c: int) -> None:
     """Make a copy of a candidate's run that lives in the candidate's windows."""
     run = m.candidates[PICK_RUN, c]
@@ -320,6 +307,8 @@ def kill_runs(t: PlainTables, m: PlainMemory, event: int) -> None:
                 run = m.candidates[PICK_RUN, c]
                 if m.nodes[LINK_EVENT, m.runs[HELD_NODE, run]] != event:
                     leave(m, s, run)
+                    if t.options[PLAIN_TALLIES] == TALLY_KEPT:
+                        uncount(m, s, run)
 
 
 @inlined
@@ -335,7 +324,7 @@ def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
     m.sizes[HAS_GROUPS] = 0
     m.sizes[HAS_STAMP] = (m.sizes[HAS_STAMP] + 1) & 0x3FFFFFFF  # an event that is asked again is not seen yet
     variable = taker(m, event)
-    if variable == NO_WAY:
+    if variable == NO_WAY or (t.options[PLAIN_TALLIES] and m.ledger[event - m.sizes[HAS_BATCH], LEDGER_SHED]):
         note_newest(m, event)
         return DONE
     count = ask_runs(t, m, event, variable)
@@ -357,6 +346,8 @@ def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
         return MORE_CANDIDATES
     if t.options[PLAIN_OBSERVES]:
         observe(t, m, event)
+    if t.options[PLAIN_TALLIES] or t.options[PLAIN_TRACES]:
+        tally(t, m, event)
     note_newest(m, event)
     if m.sizes[HAS_GROUPS] > 0:
         make_true(t, m, event)
@@ -371,7 +362,11 @@ def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
 def process(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int, int]:
     """Process events start .. stop-1; return (DONE, stop), or what there is no room for and the event to go on with."""
     for event in range(start, stop):
+        if t.options[PLAIN_TALLIES]:
+            begin_event(t, m, event)
         status = process_event(t, m, event)
         if status != DONE:
             return status, event
+        if t.options[PLAIN_TALLIES]:
+            end_event(m, event)
     return DONE, stop

@@ -32,7 +32,7 @@ class PlainMemory(NamedTuple):
     newest: Ints  # (2, P) of each partition: the position and the first window of its newest event
     # Runs, one segment of places per state, oldest first. A run that has left has NaN in REACH.
     segments: Ints  # (6, S) START + ROOM of a state is at most START of the next
-    runs: NDArray[np.int32]  # (3, ·)
+    runs: NDArray[np.int32]  # (3, ·), or (4, ·) once runs have been tallied
     registers: Floats  # (R, ·)
     heads: NDArray[np.int32]  # (·,) buckets of a state's index, in the places of its segment: the newest run, or -1
     # Elements of runs: a run is a chain from its newest element to its first; runs share their beginnings.
@@ -47,6 +47,17 @@ class PlainMemory(NamedTuple):
     sheds: Ints  # (n,) the event is shed from its first window (bit 0), its second (bit 1), ...
     cells: Ints  # (n,) where what happens to the event is counted; -1: nowhere
     observed: Ints  # (cells, S, 2)
+    ledger: Ints  # (n, 5) what the event took, see penstock.kernel.tallying; SHED is -1 until it has been decided
+    worth: Floats  # (S + 1, n) of the event per run in each state; then the worth up to which it is shed. Or no columns
+    open_runs: Ints  # (cells, S) the runs that were open when the cell's events came; or no cells
+    moves: Ints  # (S, S) how many runs went from one state to another
+    # Open runs, while they are tallied. An event that opened runs is their opener; those of a partition are a list.
+    summary: (
+        Ints  # (P, S + 2) of each partition: open runs by state, 1 in state 0; its oldest opener in reach, its newest
+    )
+    tallies: NDArray[
+        np.int32
+    ]  # (·, S) of each event: the opener after it, or -1; how many of its runs are in each state
     slots: Bools  # (3, ·) of the event's windows: taken by a run, consumed; left to the run at hand
     bounds: Floats  # (·, 3) register, least, most
     keep: NDArray[np.uint8]  # (BLOCK,)
@@ -92,6 +103,12 @@ def new_plain_memory(
         np.zeros(0, np.int64),
         np.zeros(0, np.int64),
         np.zeros((0, states, layout.OBSERVED_WIDTH), np.int64),
+        np.zeros((0, layout.LEDGER_WIDTH), np.int64),
+        np.zeros((states + 1, 0), np.float64),
+        np.zeros((0, states), np.int64),
+        np.zeros((0, states), np.int64),
+        np.zeros((0, states + layout.SUMMARY_WIDTH), np.int64),
+        np.zeros((0, states), np.int32),
         np.zeros((layout.SLOT_WIDTH, room), np.bool_),
         np.zeros((8 + len(t.conjuncts), 3), np.float64),
         keep,

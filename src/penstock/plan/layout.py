@@ -91,13 +91,17 @@ SET_COPY, SET_READ, SET_COUNT, SET_SUM, SET_LEAST, SET_MOST, SET_AVG, SET_RUN = 
 # places in PlainTables.options; slots are -1 where a query has no need of them
 PLAIN_BY_COUNT, PLAIN_MOVES, PLAIN_CONSUMES, PLAIN_WITHIN, PLAIN_LOW, PLAIN_HIGH, PLAIN_PART = range(7)
 PLAIN_LAST, PLAIN_BIRTH, PLAIN_MAX_RUNS = range(7, 10)
-# and hooks: whether runs of some states skip an event, it is shed from some windows, what happens to it is counted
-PLAIN_SKIPS, PLAIN_SHEDS, PLAIN_OBSERVES, PLAIN_OPTIONS = range(10, 14)
+# and hooks: whether runs of some states skip an event, it is shed from some windows, what happens to it is counted;
+# whether there is a ledger (0, or how open runs are counted for it); whether it is counted from where to where runs go
+PLAIN_SKIPS, PLAIN_SHEDS, PLAIN_OBSERVES, PLAIN_TALLIES, PLAIN_TRACES, PLAIN_OPTIONS = range(10, 16)
+# how open runs are counted: as they come and go; or anew at each event, where more than WITHIN ends them
+TALLY_KEPT, TALLY_ANEW = 1, 2
 # the register of every run: the time, or position, of its first event
 REACH = 0
 
 # rows of PlainMemory.runs and .nodes
 HELD_NODE, HELD_NEXT, HELD_SEEN, HELD_WIDTH = range(4)
+HELD_FIRST = HELD_WIDTH  # a row that is there from the first time that runs are tallied, and right while they are
 LINK_EVENT, LINK_VARIABLE, LINK_PARENT, LINK_WIDTH = range(4)
 # rows of PlainMemory.segments, behind START, SIZE and ROOM
 SEGMENT_SWEEP, SEGMENT_DEAD, SEGMENT_NEED, PLAIN_SEGMENT_WIDTH = range(3, 7)
@@ -116,6 +120,11 @@ NO_WAY, SEVERAL_WAYS = -1, -2
 SLOT_TAKEN, SLOT_CONSUMED, SLOT_LEFT, SLOT_WIDTH = range(4)
 # places in the last dimension of `observed`: runs that were asked, runs that took the event
 WERE_ASKED, HAVE_TAKEN, OBSERVED_WIDTH = range(3)
+# columns of PlainMemory.ledger
+LEDGER_CHECKS, LEDGER_CREATED, LEDGER_MATCHES, LEDGER_OPEN, LEDGER_SHED, LEDGER_WIDTH = range(6)
+# columns of PlainMemory.summary behind those of the states; and of PlainMemory.tallies, in place of state 0
+OLDEST_OPENER, NEWEST_OPENER, SUMMARY_WIDTH = range(3)
+NEXT_OPENER = 0
 # rows of PlainMemory.newest
 NEWEST_POS, NEWEST_LOW, NEWEST_WIDTH = range(3)
 # places in PlainMemory.sizes

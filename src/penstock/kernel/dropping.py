@@ -1,0 +1,79 @@
+"""Plain queries: open runs are counted by state and by what they have left of WITHIN, and some of them dropped."""
+
+from __future__ import annotations
+
+import math
+
+from penstock.kernel.compiling import entry, inlined
+from penstock.kernel.plain_memory import PlainMemory
+from penstock.kernel.sweeping import is_over, sweep
+from penstock.kernel.tallying import leave, uncount
+from penstock.plan.layout import (
+    HAS_EVENTS,
+    HELD_NEXT,
+    NEWEST_POS,
+    PLAIN_BY_COUNT,
+    PLAIN_PART,
+    PLAIN_TALLIES,
+    PLAIN_WITHIN,
+    REACH,
+    SEGMENT_SIZE,
+    SEGMENT_START,
+    TALLY_KEPT,
+)
+from penstock.plan.plain import PlainTables
+from penstock.plan.tables import Ints
+
+
+@inlined
+def used_of(t: PlainTables, m: PlainMemory, run: int, now: int) -> float:
+    """Return how much of WITHIN a run has used up; NaN if it is over or has left."""
+    if t.options[PLAIN_BY_COUNT]:
+        part = 0 if t.options[PLAIN_PART] < 0 else int(m.registers[t.options[PLAIN_PART], run])
+        now = m.newest[NEWEST_POS, part]
+    used = now - m.registers[REACH, run]
+    return math.nan if not used <= t.options[PLAIN_WITHIN] or is_over(t, m, run) else used
+
+
+@entry
+def count_open(t: PlainTables, m: PlainMemory, now: int, counts: Ints) -> None:
+    """Count the open runs of each state; `now`: the time of the stream."""
+    for s in range(1, len(t.states)):
+        start, count = m.segments[SEGMENT_START, s], 0
+        for run in range(start, start + m.segments[SEGMENT_SIZE, s]):
+            count += not math.isnan(used_of(t, m, run, now))
+        counts[s] = count
+
+
+@entry
+def count_cells(t: PlainTables, m: PlainMemory, now: int, sizes: Ints) -> None:
+    """Count the open runs of each state by what they have left of WITHIN, in equal parts: one per column of `sizes`.
+
+    A run's part is kept in HELD_NEXT until `drop_cells`, which builds the indexes anew; -1: it is over.
+    """
+    bins, within = sizes.shape[1], max(1, t.options[PLAIN_WITHIN])
+    parts = m.runs[HELD_NEXT]
+    for s in range(1, len(t.states)):
+        start = m.segments[SEGMENT_START, s]
+        for run in range(start, start + m.segments[SEGMENT_SIZE, s]):
+            used = used_of(t, m, run, now)
+            if math.isnan(used):
+                parts[run] = -1
+                continue
+            parts[run] = min(max(int((1 - used / within) * bins), 0), bins - 1)
+            sizes[s, parts[run]] += 1
+
+
+@entry
+def drop_cells(t: PlainTables, m: PlainMemory, wanted: Ints) -> None:
+    """Drop so many runs of each cell that `count_cells` has counted, the oldest first; `wanted` counts down."""
+    for s in range(1, len(t.states)):
+        start = m.segments[SEGMENT_START, s]
+        for run in range(start, start + m.segments[SEGMENT_SIZE, s]):
+            part = m.runs[HELD_NEXT, run]
+            if part >= 0 and wanted[s, part] > 0:
+                wanted[s, part] -= 1
+                leave(m, s, run)
+                if t.options[PLAIN_TALLIES] == TALLY_KEPT:
+                    uncount(m, s, run)
+        sweep(t, m, s, m.sizes[HAS_EVENTS] - 1)
