@@ -135,6 +135,20 @@ class Detector:
         assert isinstance(self.matcher, PlainMatcher | GeneralMatcher)
         return self.matcher
 
+    def keep_plain_runs(self) -> PlainMatcher:
+        """Return the plain kernel's matcher, from now on.
+
+        Raises:
+            HookError: the query does not run on it.
+        """
+        matcher = self.keep_runs()
+        if not isinstance(matcher, PlainMatcher):
+            raise HookError(
+                "runs are chosen by what partitions have left, or by chance, in the plain kernel, and the query needs "
+                f"the general one: {self.plan.why_not_plain}\n  fix: change that part of the query; or use drop_runs"
+            )
+        return matcher
+
     def _shed(self, hooks: Hooks | None, start: int) -> None:
         """Hand the decisions about the events from place `start` on to the matcher."""
         if hooks is not None and hooks.events is not None:

@@ -14,7 +14,7 @@ from penstock.engine.detector import Detector, Mode
 from penstock.engine.functions import Functions, check_registered
 from penstock.engine.hooks import Hooks, size_of
 from penstock.engine.intake import attributes
-from penstock.engine.matcher import TooManyRunsError
+from penstock.engine.matcher import TooManyRunsError, quota
 from penstock.engine.matches import Matches
 from penstock.engine.obligations import Waiting
 from penstock.engine.snapshots import SnapshotError, pack, unpack
@@ -295,6 +295,32 @@ class Engine:
             HookError: plan="tree" was asked for. An engine that has chosen a tree by itself changes to the automaton.
         """
         return self._detectors[query].keep_runs().drop_runs(count, utility)
+
+    def drop_runs_of_all(
+        self, count: int, utilities: Sequence[Floats], *, left: Floats | None = None, seed: int | None = None
+    ) -> int:
+        """Drop runs of all queries, those of least utility first; return how many.
+
+        Args:
+            count: how many; all, if there are fewer.
+            utilities: per query (S, B) of a run by its state and by what it has left, in B equal parts, the least first.
+            left: by partition, in the order in which they came: the share that its runs have left, of whatever the
+                utilities are about; NaN if they must stay. Without it, what is left of WITHIN.
+            seed: of the choice among runs of the same state and part; without it, the oldest go first.
+
+        Raises:
+            HookError: a query does not run on the plain kernel, which alone can do this.
+        """
+        matchers = [detector.keep_plain_runs() for detector in self._detectors]
+        each = [
+            matcher.run_cells(utility.shape[1], left) for matcher, utility in zip(matchers, utilities, strict=True)
+        ]
+        joint = [np.concatenate([np.asarray(array).reshape(-1) for array in arrays]) for arrays in (utilities, each)]
+        parts = np.split(quota(joint[0], joint[1], count), np.cumsum([sizes.size for sizes in each])[:-1])
+        dropped = 0
+        for matcher, sizes, wanted in zip(matchers, each, parts, strict=True):
+            dropped += int(matcher.drop_counted(sizes, wanted.reshape(sizes.shape), seed).sum())
+        return dropped
 
     @property
     def work(self) -> dict[str, int]:

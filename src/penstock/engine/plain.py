@@ -12,8 +12,8 @@ from penstock.engine.chains import Chains, endings, spare
 from penstock.engine.elements import Elements
 from penstock.engine.found import Found, SmallInts
 from penstock.engine.hooks import Hooks
-from penstock.engine.matcher import MAX_FOUND, TooManyRunsError
-from penstock.engine.plain_hooks import drop_runs, open_runs, with_hooks
+from penstock.engine.matcher import MAX_FOUND, TooManyRunsError, quota
+from penstock.engine.plain_hooks import drop_counted, open_runs, run_cells, with_hooks
 from penstock.engine.store import Store
 from penstock.kernel.plain import process
 from penstock.kernel.plain_memory import new_plain_memory, with_plain_room
@@ -94,7 +94,16 @@ class PlainMatcher:
             count: how many.
             utility: (S, B) of a run by its state and by what it has left of WITHIN, in B equal parts, the least first.
         """
-        return drop_runs(self.tables, self.memory, self.store.now, count, utility)
+        sizes = self.run_cells(utility.shape[1], None)
+        return self.drop_counted(sizes, quota(utility, sizes, count).reshape(utility.shape), None)
+
+    def run_cells(self, bins: int, left: Floats | None) -> Ints:
+        """Return how many runs there are of each state and with each part left; see `Engine.run_cells`."""
+        return run_cells(self.tables, self.memory, self.store.now, bins, left)
+
+    def drop_counted(self, sizes: Ints, wanted: Ints, seed: int | None) -> Ints:
+        """Drop runs that `run_cells` has just counted; return how many of each state."""
+        return drop_counted(self.tables, self.memory, sizes, wanted, seed)
 
     def refresh(self, rows: Ints, found: Found, is_dropped: Bools) -> None:
         """Drop some of the runs that `runs` has just returned; read again what others keep of derived columns.

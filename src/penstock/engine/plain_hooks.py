@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from penstock.engine.hooks import Hooks
-from penstock.engine.matcher import quota
 from penstock.kernel.dropping import count_cells, count_open, drop_cells
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.tallying import recount
@@ -80,15 +79,15 @@ def open_runs(tables: PlainTables, memory: PlainMemory, now: int) -> Ints:
     return counts
 
 
-def drop_runs(tables: PlainTables, memory: PlainMemory, now: int, count: int, utility: Floats) -> Ints:
-    """Drop the `count` runs of least utility; return how many of each state, see `PlainMatcher.drop_runs`.
+def run_cells(tables: PlainTables, memory: PlainMemory, now: int, bins: int, left: Floats | None) -> Ints:
+    """Return how many runs there are of each state and with each part left, (S, bins); `drop_counted` may follow."""
+    sizes = np.zeros((len(tables.states), bins), np.int64)
+    count_cells(tables, memory, now, np.zeros(0) if left is None else left, sizes)
+    return sizes
 
-    Runs of one state with the same part of WITHIN left are alike, so they are counted by cell, and not sorted; those of
-    a cell that is needed in part go oldest first.
-    """
-    sizes = np.zeros(utility.shape, np.int64)
-    count_cells(tables, memory, now, sizes)
-    wanted = quota(utility, sizes, count).reshape(utility.shape)
+
+def drop_counted(tables: PlainTables, memory: PlainMemory, sizes: Ints, wanted: Ints, seed: int | None) -> Ints:
+    """Drop runs that `run_cells` has just counted; return how many of each state."""
     dropped: Ints = wanted.sum(axis=1)
-    drop_cells(tables, memory, wanted)
+    drop_cells(tables, memory, sizes.copy(), wanted.copy(), -1 if seed is None else seed)
     return dropped

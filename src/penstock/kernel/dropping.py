@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from penstock.kernel.compiling import entry, inlined
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.sweeping import is_over, sweep
@@ -22,7 +24,7 @@ from penstock.plan.layout import (
     TALLY_KEPT,
 )
 from penstock.plan.plain import PlainTables
-from penstock.plan.tables import Ints
+from penstock.plan.tables import Floats, Ints
 
 
 @inlined
@@ -46,32 +48,63 @@ def count_open(t: PlainTables, m: PlainMemory, now: int, counts: Ints) -> None:
 
 
 @entry
-def count_cells(t: PlainTables, m: PlainMemory, now: int, sizes: Ints) -> None:
-    """Count the open runs of each state by what they have left of WITHIN, in equal parts: one per column of `sizes`.
+def count_cells(t: PlainTables, m: PlainMemory, now: int, left: Floats, sizes: Ints) -> None:
+    """Count the open runs of each state by what they have left, in equal parts: one per column of `sizes`.
 
-    A run's part is kept in HELD_NEXT until `drop_cells`, which builds the indexes anew; -1: it is over.
+    A run's part is kept in HELD_NEXT until `drop_cells`, which builds the indexes anew; -1: it is over, or must stay.
+
+    Args:
+        t: of the query.
+        m: likewise.
+        now: the time of the stream.
+        left: by partition, the share that its runs have left, NaN if they must stay; empty: what is left of WITHIN.
+        sizes: (S, B) the counts.
     """
     bins, within = sizes.shape[1], max(1, t.options[PLAIN_WITHIN])
     parts = m.runs[HELD_NEXT]
     for s in range(1, len(t.states)):
         start = m.segments[SEGMENT_START, s]
         for run in range(start, start + m.segments[SEGMENT_SIZE, s]):
-            used = used_of(t, m, run, now)
-            if math.isnan(used):
+            share = 1 - used_of(t, m, run, now) / within
+            if len(left) > 0 and not math.isnan(share):
+                share = left[0 if t.options[PLAIN_PART] < 0 else int(m.registers[t.options[PLAIN_PART], run])]
+            if math.isnan(share):
                 parts[run] = -1
                 continue
-            parts[run] = min(max(int((1 - used / within) * bins), 0), bins - 1)
+            parts[run] = min(max(int(share * bins), 0), bins - 1)
             sizes[s, parts[run]] += 1
 
 
+@inlined
+def draw(number: int) -> float:
+    """Return a number in [0, 1) that looks like chance and is always the same for a number (SplitMix64)."""
+    x = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+
+
 @entry
-def drop_cells(t: PlainTables, m: PlainMemory, wanted: Ints) -> None:
-    """Drop so many runs of each cell that `count_cells` has counted, the oldest first; `wanted` counts down."""
+def drop_cells(t: PlainTables, m: PlainMemory, sizes: Ints, wanted: Ints, seed: int) -> None:
+    """Drop so many runs of each cell that `count_cells` has counted; both arrays count down.
+
+    Args:
+        t: of the query.
+        m: likewise.
+        sizes: (S, B) how many runs there are.
+        wanted: (S, B) how many of them go.
+        seed: of the choice among the runs of a cell; -1: the oldest go first.
+    """
     for s in range(1, len(t.states)):
         start = m.segments[SEGMENT_START, s]
         for run in range(start, start + m.segments[SEGMENT_SIZE, s]):
             part = m.runs[HELD_NEXT, run]
-            if part >= 0 and wanted[s, part] > 0:
+            if part < 0 or wanted[s, part] == 0:
+                continue
+            # Each run goes with the probability that is left for it: in the end exactly as many have gone as must.
+            goes = seed < 0 or draw(seed + run) * sizes[s, part] < wanted[s, part]
+            sizes[s, part] -= 1
+            if goes:
                 wanted[s, part] -= 1
                 leave(m, s, run)
                 if t.options[PLAIN_TALLIES] == TALLY_KEPT:

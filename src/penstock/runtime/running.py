@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.plan.tables import Bools, Floats
+from penstock.plan.tables import Bools, Floats, Ints
 from penstock.runtime.clocks import Clock, VirtualClock
 from penstock.runtime.costs import OPEN, Costs
 from penstock.runtime.matching import Operator, Step
@@ -69,6 +69,7 @@ class Loop:
     run: Run = field(init=False)
     _time: float = field(default=0.0, init=False)  # mean seconds of an event, lately
     _aimed: tuple[float, int] = field(default=(0.0, 1), init=False)
+    _seen: int = field(default=0, init=False)  # events that were looked at
 
     def __call__(self, start: int = 0, stop: int | None = None) -> Run:
         """Run over events start .. stop-1."""
@@ -107,7 +108,14 @@ class Loop:
         if self.shedder is None or not self._time:
             return 1024
         seconds = (1 - self.shedder.f) * self.shedder.bound / _SLICES
-        return int(np.clip(seconds / self._time, 16, 4096))
+        return int(np.clip(seconds / max(self._time, self._deciding_time()), 8, 4096))
+
+    def _deciding_time(self) -> float:
+        """Return what decisions about an event may take, in virtual time: shedding that begins may cost more first."""
+        assert self.shedder is not None
+        effort = self.shedder.strategy.effort
+        per_event = self.run.pairs / max(1, self._seen) if effort.per != "event" else 1.0
+        return self.costs.of_decision(effort) * per_event * 1e-9
 
     def _slice(self, at: int, start: int, stop: int) -> tuple[Step, int]:
         """Process the next slice; return what it brought and where it ended."""
@@ -118,6 +126,7 @@ class Loop:
         end = min(stop, at + size)
         view = self.operator.stream.view(at, end)
         waiting = max(clock.arrived() - (at - start), 0)
+        asked = time.perf_counter()
         command, decision, dropped = self._decide(view, at, start, waiting)
         decided = time.perf_counter()
         step = self.operator.process(at, view, decision)
@@ -128,7 +137,7 @@ class Loop:
         self.run.latencies[at - start : end - start] = latencies
         spent = float(seconds.sum()) if isinstance(clock, VirtualClock) else time.perf_counter() - begun
         self._note(view, step, command, latencies, waiting, dropped)
-        self.run.deciding += decided - begun
+        self.run.deciding += decided - asked
         self.run.working += time.perf_counter() - begun
         self._learn_times(spent / (end - at), command)
         return step, end
@@ -211,11 +220,14 @@ class Loop:
                 events += each
             elif effort.per == "pair":
                 pairs += each
-            elif effort.per == "state":
-                pairs += each * sum(len(states) for states in self.operator.engine.states)
+            elif effort.per == "state":  # those that runs are in: no more than there are runs
+                pairs += each * sum(np.maximum(np.minimum(ledger[:, OPEN], s), 1) for ledger, s in self._by_states(step))
             else:
                 pairs += each * sum(ledger[:, OPEN] for ledger in step.ledgers)
         return (events + np.bincount(view.rows, weights=pairs, minlength=len(events))) * 1e-9
+
+    def _by_states(self, step: Step) -> list[tuple[Ints, int]]:
+        return [(ledger, len(states)) for ledger, states in zip(step.ledgers, self.operator.engine.states, strict=True)]
 
     def _learn_times(self, seconds: float, command: Command) -> None:
         """Take the mean time of the slice's events into account."""
@@ -228,6 +240,7 @@ class Loop:
     ) -> None:  # fmt: skip
         shed = int(step.is_shed.sum())
         self.run.pairs += len(view)
+        self._seen += len(view.types)
         self.run.shed_pairs += shed
         if shed:
             cell = np.minimum(view.positions * 20 // view.sizes, 19)

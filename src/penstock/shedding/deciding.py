@@ -43,6 +43,35 @@ def by_cell(table: Floats, view: View, seed: int) -> Bools:
 
 
 @compiled
+def _by_level(
+    utilities: Ints, levels: Floats, types: Ints, numbers: Ints, rows: Ints, windows: Ints, positions: Ints,
+    sizes: Ints, seed: int, result: Bools,
+) -> None:  # fmt: skip
+    count, parts = utilities.shape[1], len(levels)
+    for k in range(len(rows)):
+        row, size = rows[k], sizes[k]
+        cell = min(positions[k], size - 1) * count // size
+        share = levels[cell * parts // count, utilities[types[row], cell]]
+        result[k] = share >= 1.0 or (share > 0.0 and _unit(numbers[row], windows[k], seed) < share)
+
+
+def by_level(utilities: Ints, levels: Floats, view: View, seed: int) -> Bools:
+    """Return which pairs are dropped, by their utility and what each partition of the window drops of it.
+
+    Args:
+        utilities: (T, B) whole numbers.
+        levels: (partitions, U) the share to drop of each utility.
+        view: the pairs.
+        seed: of the choice among those of the same utility.
+    """
+    result = np.zeros(len(view), np.bool_)
+    _by_level(
+        utilities, levels, view.types, view.numbers, view.rows, view.windows, view.positions, view.sizes, seed, result
+    )  # fmt: skip
+    return result
+
+
+@compiled
 def _by_utility(utilities: Floats, below: float, share: float, numbers: Ints, seed: int, result: Bools) -> None:
     for k in range(len(utilities)):
         u = utilities[k]

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from penstock.plan.tables import Floats, Ints
-from penstock.shedding.deciding import by_cell
+from penstock.shedding.deciding import by_level
 from penstock.shedding.history import History
 from penstock.shedding.overload.queueing import drop_amount
 from penstock.shedding.strategies.strategy import Strategy
-from penstock.shedding.thresholds import LEVELS, Occurrences, cdt, utility_threshold
+from penstock.shedding.thresholds import LEVELS, cdt, utility_threshold
 from penstock.shedding.views import Decision, Effort, Level, View
 
 
@@ -50,7 +50,8 @@ class Espice(Strategy):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        self._drops: Floats = np.zeros(self.utilities.shape)  # the share of events that a cell loses
+        self._levels: Floats = np.zeros((1, LEVELS))  # the share that is dropped, by partition and utility
+        self._tables: dict[int, Floats] = {}  # by number of partitions, (partitions, LEVELS): occurrences
 
     @classmethod
     def fitted(cls, history: History, **options: Any) -> Self:
@@ -61,23 +62,25 @@ class Espice(Strategy):
 
     def aim(self, share: float, partitions: int = 1) -> None:
         """Find the threshold of each partition (algorithm 4, lines 1 to 7)."""
-        positions = self.utilities.shape[1]
-        bounds = np.arange(partitions + 1) * positions // partitions
-        for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
-            if stop > start:
-                part = slice(start, stop)
-                self._drops[:, part] = self._of(self.utilities[:, part], self.shares[:, part], share)
+        tables = self.tables(partitions)
+        self._levels = np.zeros((partitions, LEVELS))
+        for levels, table in zip(self._levels, tables, strict=True):
+            amount = drop_amount(share, float(table[-1]))
+            if amount > 0:
+                threshold = utility_threshold(table, amount)
+                before = float(table[threshold - 1]) if threshold else 0.0
+                levels[: threshold + 1] = 1.0
+                if self.exact and table[threshold] > before:
+                    levels[threshold] = min(1.0, (amount - before) / float(table[threshold] - before))
 
-    def _of(self, utilities: Ints, shares: Floats, share: float) -> Floats:
-        """Return what the cells of a partition lose if a share of its events must go."""
-        amount = drop_amount(share, float(shares.sum()))
-        if amount <= 0:
-            return np.zeros(utilities.shape)
-        if not self.exact:
-            return (utilities <= utility_threshold(cdt(utilities, shares), amount)).astype(np.float64)
-        threshold = Occurrences.of(utilities, shares).threshold(amount)
-        return np.where(utilities < threshold.below, 1.0, np.where(utilities == threshold.below, threshold.share, 0.0))
+    def tables(self, partitions: int) -> Floats:
+        """Return CDT of each partition: (partitions, 101)."""
+        if partitions not in self._tables:
+            parts = np.arange(self.utilities.shape[1]) * partitions // self.utilities.shape[1]
+            each = [cdt(self.utilities[:, parts == part], self.shares[:, parts == part]) for part in range(partitions)]
+            self._tables[partitions] = np.stack(each)
+        return self._tables[partitions]
 
     def decide(self, view: View) -> Decision:
         """Return what is shed of a slice: a single look-up for each pair (algorithm 4, lines 8 to 17)."""
-        return Decision(pairs=by_cell(self._drops, view, self.seed))
+        return Decision(pairs=by_level(self.utilities, self._levels, view, self.seed))
