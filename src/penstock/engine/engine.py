@@ -296,6 +296,13 @@ class Engine:
         """
         return self._detectors[query].keep_runs().drop_runs(count, utility)
 
+    def partitions(self, query: int = 0) -> Floats:
+        """Return the PARTITION BY values of a query's partitions, in the order in which they came: (P, keys).
+
+        Texts are codes of the engine's own there.
+        """
+        return self._detectors[query].intake.key_numbers()
+
     def drop_runs_of_all(
         self, count: int, utilities: Sequence[Floats], *, left: Floats | None = None, seed: int | None = None
     ) -> int:

@@ -135,6 +135,11 @@ class Intake:
         shown = [tuple(map(self._shown, values[part].tolist(), self._key_kinds)) for part in distinct.tolist()]
         return [shown[place_] for place_ in places.tolist()]
 
+    def key_numbers(self) -> Floats:
+        """Return the PARTITION BY values of all partitions, in the order of their numbers: (P, keys)."""
+        numbers: Floats = self._parts.known().view(np.float64)
+        return numbers
+
     def _shown(self, value: float, kind: str) -> Any:
         if TEXT_LOW <= value < TEXT_HIGH:
             return self.reader.texts[int(value - TEXT_LOW)]

@@ -77,6 +77,7 @@ class Operator:
         # Whether a pair that is shed need not come to the engine at all: nothing counts or neighbours it there.
         self._may_leave_out = all(_takes_no_note(query, is_split=is_split) for query in self.queries)
         self._is_limited: Bools = np.zeros(0, np.bool_)
+        self._closed = 0  # windows before this one are over
 
     def take(self, events: Any) -> None:
         """Take the events of a stream."""
@@ -97,6 +98,7 @@ class Operator:
 
     def process(self, start: int, view: View, decision: Decision) -> Step:
         """Process a slice that begins with event `start`."""
+        self.close_windows(start)
         is_shed = np.zeros(len(view), np.bool_)
         if decision.pairs is not None:
             is_shed |= decision.pairs
@@ -173,7 +175,17 @@ class Operator:
 
     def open_runs(self) -> int:
         """Return how many runs are open."""
-        return self.engine.work["runs"]
+        return sum(int(self.engine.open_runs(query).sum()) for query in range(len(self.queries)))
+
+    def close_windows(self, now: int) -> None:
+        """Let the runs go of windows that are over when event `now` comes: in a partition, only its events end runs."""
+        stream = self.stream
+        first = int(stream.low[min(now, stream.size - 1)])
+        if not stream.is_split or first <= self._closed:
+            return
+        self._closed = first
+        left = np.where(self._windows() < first, 0.0, np.nan)
+        self._drop(np.iinfo(np.int64).max, [np.zeros((len(walk.ends), 1)) for walk in self._walks], left, None)
 
     def drop_runs(self, count: int, utilities: Sequence[Floats], now: int, seed: int, kept: Bools | None) -> int:
         """Drop the runs of least utility, over all queries; return how many.
@@ -183,20 +195,24 @@ class Operator:
             utilities: per query (S, B) by state and by what is left of the window, the least first.
             now: the event that comes next.
             seed: of the choice among runs of the same utility.
-            kept: the windows whose runs stay.
+            kept: (W,) the windows whose runs stay.
         """
-        left = self._left(now)
-        if left is not None and kept is not None:
-            left = np.where(kept[: len(left)], np.nan, left)
+        if not self.stream.is_split:
+            return self._drop(count, utilities, None, seed)
+        windows = self._windows()
+        left = self._left(windows, now)
+        return self._drop(count, utilities, left if kept is None else np.where(kept[windows], np.nan, left), seed)
+
+    def _drop(self, count: int, utilities: Sequence[Floats], left: Floats | None, seed: int | None) -> int:
         return self.engine.drop_runs_of_all(count, utilities, left=left, seed=seed)
 
-    def _left(self, now: int) -> Floats | None:
-        """Return the share of its events that each window has left; None if there are no windows."""
-        if not self.stream.is_split:
-            return None
-        opened = int(np.searchsorted(self.stream.starts, now, side="left"))
-        sizes = self.stream.expected_sizes(np.arange(opened), now)
-        passed = now - self.stream.starts[:opened]
+    def _windows(self) -> Ints:
+        """Return the windows of the engine's partitions."""
+        return self.engine.partitions()[:, 0].astype(np.int64)
+
+    def _left(self, windows: Ints, now: int) -> Floats:
+        """Return the share of its events that each window has left."""
+        sizes, passed = self.stream.expected_sizes(windows, now), now - self.stream.starts[windows]
         left: Floats = np.clip(1.0 - passed / np.maximum(sizes, 1), 0.0, 1.0)
         return left
 

@@ -18,7 +18,7 @@ from penstock.runtime.running import Loop
 from penstock.shedding.history import History
 from penstock.shedding.overload.fitting import Fit, fitted
 
-_SLICE = 256
+_SLICE = 256  # events at most; a quarter of a window, so that the number of runs does not change much
 
 
 @dataclass(frozen=True)
@@ -55,19 +55,21 @@ def unshed(
     if is_observed:
         operator.observe()
     size = operator.stream.size
-    loop = Loop(operator, VirtualClock(np.zeros(size)), costs, slice_events=_SLICE)
+    window = float(operator.stream.sizes.mean()) if is_split and len(operator.stream.sizes) else 4.0 * _SLICE
+    events_at_once = int(np.clip(window / 4, 16, _SLICE))
+    loop = Loop(operator, VirtualClock(np.zeros(size)), costs, slice_events=events_at_once)
     run = loop()
     history = operator.history(size, costs) if is_observed else None
-    runs, times = _samples(run, size)
+    runs, times = _samples(run, size, events_at_once)
     mean = float(run.moments[-1].at / size)
     fits = fitted(runs, times), Fit("linear", (0.0, costs.rank * 1e-9))
     return Unshed(history, run, mean, *fits)
 
 
-def _samples(run: Run, size: int) -> tuple[Floats, Floats]:
+def _samples(run: Run, size: int, at_once: int) -> tuple[Floats, Floats]:
     """Return the number of open runs and the mean seconds of an event, for each slice."""
     runs = np.array([moment.runs for moment in run.moments], np.float64)
     ends = np.array([moment.at for moment in run.moments])
-    events = np.minimum(_SLICE, size - _SLICE * np.arange(len(runs)))
+    events = np.minimum(at_once, size - at_once * np.arange(len(runs)))
     times: Floats = np.diff(ends, prepend=0.0) / events
     return np.concatenate([[0.0], runs[:-1]]), times
