@@ -120,7 +120,10 @@ def print_completion(bars: pa.Table | None, match: pa.Table | None) -> None:
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for number in (1, 2, 4, 5):
         name = f"table4.2-q{number}"
-        show(name, "Stocks", [completion(query(name), Stocks(seed=seed).batches(60 * 97_500)) for seed in SEEDS])
+        for symbols in (250, 60):
+            streams = [Stocks(seed=seed, symbols=symbols) for seed in SEEDS]
+            rows = 60 * streams[0].block_rows
+            show(name, f"Stocks, {symbols} symbols", [completion(query(name), each.batches(rows)) for each in streams])
         if bars:
             show(name, f"minute bars, x = {BARS_PERCENT} %", [completion(query(name, BARS_PERCENT), bars.to_batches())])
     show(

@@ -29,8 +29,9 @@ class Completion:
         events: how many there were.
         opened: events that opened a run.
         completed: those of them that a match begins with.
-        runs: what was opened, counted in each window: an event that opens a run opens one in each window it is in. This
-            is what the thesis calls the number of partial matches.
+        runs: what was opened, counted in each window that the opening event is in: what the thesis calls the number of
+            partial matches. It is too high where a type comes back and the first event is consumed: then an event that
+            a run has taken in some of its windows opens none there.
         matches: counted in each window likewise.
     """
 
