@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from penstock.lab.generators import Generator, Soccer, Stocks, Synthetic
+from penstock.lab.generators import Buses, Generator, Soccer, Stocks, Synthetic
 
 ALL: list[Generator] = [
     Stocks(),
@@ -19,6 +19,8 @@ ALL: list[Generator] = [
     Soccer(hertz=2),
     Synthetic("DS1"),
     Synthetic("DS8"),
+    Buses(),
+    Buses(buses=30, incidents=3),
 ]
 STREAMS = pytest.mark.parametrize("stream", ALL, ids=repr)
 

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.lab.generators import Generator, Soccer, Stocks, Synthetic
+from penstock.lab.generators import Buses, Generator, Soccer, Stocks, Synthetic
 from penstock.spark import generated
 from penstock.spark.generating import plain
 
 
-@pytest.mark.parametrize("stream", [Stocks(symbols=30), Soccer(), Synthetic("DS2")], ids=repr)
+@pytest.mark.parametrize("stream", [Stocks(symbols=30), Soccer(), Buses(buses=40), Synthetic("DS2")], ids=repr)
 @pytest.mark.parametrize("partitions", [None, 3])
 def test_events_are_those_of_one_process(spark: SparkSession, stream: Generator, partitions: int | None) -> None:
     rows = 2 * stream.block_rows + 17

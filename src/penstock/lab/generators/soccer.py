@@ -43,12 +43,12 @@ ADVANCE_M = np.array([-8, -3, 4, 12])  # how far the ball is ahead of the format
 
 SPELL_SECONDS = (1.0, 2.4)  # a player has the ball for so long at least, and so much longer on average, pass included
 PASS_SPEED = 14.0  # metres per second; but a pass takes two thirds of a spell at most
-TERRITORY_M = 12.0  # where the play is goes up and down the pitch, in waves of some minutes
+TERRITORY_M = 14.0  # where the play is goes up and down the pitch, in waves of some minutes
 LOST = 0.22  # the share of passes that the other team gets
 RUN_SECONDS = 4.0  # so long before and after a player is drawn to the ball
-SHIFT = np.array([0.75, 0.4])  # how far both teams go along with the ball: lengthwise, across
+SHIFT = np.array([0.75, 0.55])  # how far both teams go along with the ball: lengthwise, across
 SMOOTH_SECONDS = 8
-WANDER_M = 2.0
+WANDER_M = 3.0
 PRESSERS = 6  # so many of the other team's players, at most, go for the one with the ball
 
 
@@ -85,11 +85,11 @@ class Soccer(Generator):
 
     Examples:
         >>> Soccer(seed=1).block(0).select(["type", "x", "y", "possession"]).slice(0, 1).to_pylist()
-        [{'type': 'D1', 'x': 0.51, 'y': -24.13, 'possession': False}]
+        [{'type': 'D1', 'x': 1.22, 'y': -26.15, 'possession': False}]
     """
 
     seed: Annotated[int, Field(ge=0)] = 1
-    marking: Annotated[float, Field(ge=0, le=1)] = 0.13
+    marking: Annotated[float, Field(ge=0, le=1)] = 0.14
     hertz: Annotated[int, Field(gt=0, le=1000)] = 1
     striker: str = "S"
     player: str = "D"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from penstock.lab.generators.fading import faded
 from penstock.lab.generators.generator import SECOND_US, TYPE, Generator, types
 
 DAY_MINUTES = 390  # a trading day, which is a block; nights are left out
@@ -35,11 +36,12 @@ Floats = NDArray[np.float64]
 class Stocks(Generator):
     """Quotes of many symbols, one a minute each, in which leading symbols pull followers along.
 
-    The symbols are the leaders MLE1, MLE2, … and C1, C2, … In each minute the leaders quote first, then the followers
-    (the first of the C), spread over the minute in this order; all others quote at some moment of it. Prices are noise
-    (of the market and of each symbol) and, for leaders and followers, *episodes*: a leader moves by at least `move` a
-    quote for some minutes, up or down, and followers move the same way behind it. How long after the leader's quote a
-    follower's comes is typical of it, and so is its position in a window that a leader's quote opens.
+    The symbols are the leaders MLE1, MLE2, … and C1, C2, … In each minute the leaders quote in its first seconds, then
+    the followers (the first of the C), spread over the minute in this order; all others quote at some moment of it.
+
+    Prices are noise (of the market and of each symbol) and, for leaders and followers, *episodes*: a leader moves by at
+    least `move` a quote for some minutes, up or down, and followers move the same way behind it. How long after the
+    leader's quote a follower's comes is typical of it, and so is its position in a window that a leader's quote opens.
 
     Attributes:
         seed: of the random numbers.
@@ -53,7 +55,7 @@ class Stocks(Generator):
 
     Examples:
         >>> Stocks(seed=1).block(0).select(["type", "ts", "close"]).slice(0, 1).to_pylist()
-        [{'type': 'MLE1', 'ts': 204728, 'close': 95.14}]
+        [{'type': 'MLE1', 'ts': 204728, 'close': 95.15}]
     """
 
     seed: Annotated[int, Field(ge=0)] = 1
@@ -133,9 +135,9 @@ class Stocks(Generator):
         Leaders and followers are calm; others differ in how calm they are, as recorded symbols do.
         """
         active = self.leaders + self.followers
-        scale = np.exp(self.numbers(0).normal(np.log(0.0009), 0.5, self.symbols))
-        scale[:active] = 0.0006
-        common = random.normal(0, 0.0004, (DAY_MINUTES, 1))
+        scale = np.exp(self.numbers(0).normal(np.log(0.0007), 0.6, self.symbols))
+        scale[:active] = 0.0005
+        common = random.normal(0, 0.00045, (DAY_MINUTES, 1))
         walk = np.cumsum(common + scale * random.standard_normal((DAY_MINUTES, self.symbols)), axis=0)
         left = np.arange(1, DAY_MINUTES + 1)[:, None] / DAY_MINUTES
         noise: Floats = walk - left * walk[-1]
@@ -148,11 +150,8 @@ class Stocks(Generator):
         the steps of the day before, and no earlier ones.
         """
         before = self._steps(number - 1)[-RETURN_MINUTES:] if number else np.zeros((RETURN_MINUTES, steps.shape[1]))
-        once = np.cumsum(np.vstack([before, steps]), axis=0)
-        twice = np.cumsum(np.vstack([np.zeros((1, steps.shape[1])), once]), axis=0)  # sums of the rows before
-        here = np.arange(RETURN_MINUTES, RETURN_MINUTES + DAY_MINUTES)
         pulled = np.zeros((DAY_MINUTES, self.symbols))
-        pulled[:, : steps.shape[1]] = once[here] - (twice[here] - twice[here - RETURN_MINUTES]) / RETURN_MINUTES
+        pulled[:, : steps.shape[1]] = faded(np.vstack([before, steps]), RETURN_MINUTES)
         return pulled
 
     def _steps(self, number: int) -> Floats:

@@ -11,8 +11,10 @@ from pydantic.dataclasses import dataclass
 
 from penstock.lab.generators.generator import SECOND_US, TYPE, Generator, types
 
+DataSet = Literal["DS1", "DS2", "DS3", "DS4", "DS5", "DS6", "DS7", "DS8"]
+
 # Mean seconds between two events of a type (thesis, table 6.3).
-MEAN_GAP_SECONDS: dict[str, dict[str, float]] = {
+MEAN_GAP_SECONDS: dict[DataSet, dict[str, float]] = {
     "DS1": {"A": 2.5, "B": 15, "C": 40},
     "DS2": {"A": 2.8, "B": 15, "C": 15},
     "DS3": {"A": 4, "B": 6, "C": 12},
@@ -44,7 +46,7 @@ class Synthetic(Generator):
         [{'type': 'A', 'ts': 3221954}]
     """
 
-    data_set: Literal["DS1", "DS2", "DS3", "DS4", "DS5", "DS6", "DS7", "DS8"] = "DS1"
+    data_set: DataSet = "DS1"
     seed: Annotated[int, Field(ge=0)] = 1
 
     @property

@@ -1,0 +1,14 @@
+"""Recorded streams, as tables like those of the generators: one reader per format."""
+
+from penstock.lab.readers.debs2013 import read_debs2013
+from penstock.lab.readers.dublin_buses import read_dublin_buses
+from penstock.lab.readers.eoddata import read_eoddata
+from penstock.lab.readers.files import DataError, recorded
+from penstock.lab.readers.minute_bars import read_minute_bars
+from penstock.lab.readers.soccer_match import read_soccer_match
+from penstock.lab.readers.toronto_buses import read_toronto_buses
+
+__all__ = [
+    "DataError", "read_debs2013", "read_dublin_buses", "read_eoddata", "read_minute_bars", "read_soccer_match",
+    "read_toronto_buses", "recorded",
+]  # fmt: skip
