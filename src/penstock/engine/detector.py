@@ -111,7 +111,7 @@ class Detector:
         if hooks.windows is not None and self.plan.numbered.negations:
             raise HookError("events of a query with a negation cannot be shed from some of their windows only")
         matcher = self.keep_runs()
-        if hooks.needs_plain and not isinstance(matcher, PlainMatcher):
+        if hooks.tallies and not isinstance(matcher, PlainMatcher):
             raise HookError(
                 "hooks.worth, open_runs, moves and ledger are of the plain kernel, and the query needs the general "
                 f"one: {self.plan.why_not_plain}\n"

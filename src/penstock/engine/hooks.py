@@ -72,18 +72,13 @@ class Hooks:
 
     @property
     def tallies(self) -> bool:
-        """Whether open runs are counted as events come, or what each event took."""
-        return any(each is not None for each in (self.worth, self.open_runs, self.ledger))
-
-    @property
-    def needs_plain(self) -> bool:
-        """Whether only the plain kernel has them."""
-        return self.tallies or self.moves is not None
+        """Whether open runs are counted as events come, or what becomes of them: only the plain kernel does."""
+        return any(each is not None for each in (self.worth, self.open_runs, self.moves, self.ledger))
 
     @property
     def needs_runs(self) -> bool:
         """Whether they are about runs, which only the automaton keeps."""
-        return self.needs_plain or any(each is not None for each in (self.windows, self.states, self.cells))
+        return self.tallies or any(each is not None for each in (self.windows, self.states, self.cells))
 
     def of(self, rows: Ints) -> Hooks:
         """Return the decisions about some of the events; what is written to stays the same."""

@@ -15,7 +15,7 @@ from penstock.engine.hooks import Hooks
 from penstock.engine.matcher import MAX_FOUND, TooManyRunsError, quota
 from penstock.engine.plain_hooks import drop_counted, open_runs, run_cells, with_hooks
 from penstock.engine.store import Store
-from penstock.kernel.plain import process
+from penstock.kernel.plain import process, process_tallied
 from penstock.kernel.plain_memory import new_plain_memory, with_plain_room
 from penstock.kernel.reclaiming import chain_lengths, keep_needed, number_rounds, unroll_chains
 from penstock.kernel.sweeping import sweep_all
@@ -135,8 +135,9 @@ class PlainMatcher:
         self._load()
         self._stopped = layout.DONE, -1
         at, stop = start, self.store.size
+        step = process_tallied if self.memory.ledger.shape[0] else process
         while True:
-            status, at = process(self.tables, self.memory, at, stop)
+            status, at = step(self.tables, self.memory, at, stop)
             count = int(self.memory.sizes[HAS_FOUND])
             if status in (layout.DONE, layout.MORE_FOUND, layout.MORE_NODES):  # matches hold nodes, which are reclaimed
                 yield drain(), start, at

@@ -33,7 +33,7 @@ def with_hooks(tables: PlainTables, memory: PlainMemory, hooks: Hooks, start: in
     )
     if not hooks.tallies:
         options[layout.PLAIN_TALLIES] = 0
-        return memory
+        return memory._replace(ledger=memory.ledger[:0])
     return _with_tallies(tables, memory, hooks, start)
 
 

@@ -75,7 +75,6 @@ from penstock.plan.layout import (
     PLAIN_STEP_END,
     PLAIN_TALLIES,
     PLAIN_TARGET,
-    PLAIN_TRACES,
     PLAIN_VARIABLE,
     REACH,
     SEGMENT_DEAD,
@@ -296,7 +295,7 @@ def has_room_to_kill(t: PlainTables, m: PlainMemory) -> bool:
 
 
 @inlined
-def kill_runs(t: PlainTables, m: PlainMemory, event: int) -> None:
+def kill_runs(t: PlainTables, m: PlainMemory, event: int, tallies: bool) -> None:
     """Let the runs leave that a negated event ends; not those that have just taken this event."""
     for s in range(1, len(t.states)):
         for kill in range(t.states[s, PLAIN_KILL], t.states[s, PLAIN_KILL_END]):
@@ -307,7 +306,7 @@ def kill_runs(t: PlainTables, m: PlainMemory, event: int) -> None:
                 run = m.candidates[PICK_RUN, c]
                 if m.nodes[LINK_EVENT, m.runs[HELD_NODE, run]] != event:
                     leave(m, s, run)
-                    if t.options[PLAIN_TALLIES] == TALLY_KEPT:
+                    if tallies and t.options[PLAIN_TALLIES] == TALLY_KEPT:
                         uncount(m, s, run)
 
 
@@ -319,12 +318,15 @@ def note_newest(m: PlainMemory, event: int) -> None:
 
 
 @inlined
-def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
-    """Process an event; return DONE, or what there is no room for; then nothing has changed."""
+def process_event(t: PlainTables, m: PlainMemory, event: int, tallies: bool) -> int:
+    """Process an event; return DONE, or what there is no room for; then nothing has changed.
+
+    `tallies` is a constant, for each of the entries: without tallies there is no code for them.
+    """
     m.sizes[HAS_GROUPS] = 0
     m.sizes[HAS_STAMP] = (m.sizes[HAS_STAMP] + 1) & 0x3FFFFFFF  # an event that is asked again is not seen yet
     variable = taker(m, event)
-    if variable == NO_WAY or (t.options[PLAIN_TALLIES] and m.ledger[event - m.sizes[HAS_BATCH], LEDGER_SHED]):
+    if variable == NO_WAY or (tallies and m.ledger[event - m.sizes[HAS_BATCH], LEDGER_SHED]):
         note_newest(m, event)
         return DONE
     count = ask_runs(t, m, event, variable)
@@ -346,13 +348,13 @@ def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
         return MORE_CANDIDATES
     if t.options[PLAIN_OBSERVES]:
         observe(t, m, event)
-    if t.options[PLAIN_TALLIES] or t.options[PLAIN_TRACES]:
+    if tallies:
         tally(t, m, event)
     note_newest(m, event)
     if m.sizes[HAS_GROUPS] > 0:
         make_true(t, m, event)
     if has_kills(t):
-        kill_runs(t, m, event)
+        kill_runs(t, m, event, tallies)
     if m.sizes[HAS_GROUPS] > 0 or has_kills(t):
         sweep_due(t, m, event)
     return DONE
@@ -362,11 +364,19 @@ def process_event(t: PlainTables, m: PlainMemory, event: int) -> int:
 def process(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int, int]:
     """Process events start .. stop-1; return (DONE, stop), or what there is no room for and the event to go on with."""
     for event in range(start, stop):
-        if t.options[PLAIN_TALLIES]:
-            begin_event(t, m, event)
-        status = process_event(t, m, event)
+        status = process_event(t, m, event, False)
         if status != DONE:
             return status, event
-        if t.options[PLAIN_TALLIES]:
-            end_event(m, event)
+    return DONE, stop
+
+
+@entry
+def process_tallied(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int, int]:
+    """Like `process`, with a ledger; compiled by itself, so that nobody else pays for it."""
+    for event in range(start, stop):
+        begin_event(t, m, event)
+        status = process_event(t, m, event, True)
+        if status != DONE:
+            return status, event
+        end_event(m, event)
     return DONE, stop

@@ -12,9 +12,7 @@ from penstock.kernel.compiling import entry, inlined, part
 from penstock.kernel.plain_memory import FIRST_SWEEP, PlainMemory
 from penstock.kernel.scanning import bucket, reach_of
 from penstock.plan.layout import (
-    HELD_FIRST,
     HELD_NEXT,
-    HELD_NODE,
     HELD_SEEN,
     NEWEST_LOW,
     NEWEST_POS,
@@ -24,7 +22,6 @@ from penstock.plan.layout import (
     PLAIN_LAST,
     PLAIN_MOVES,
     PLAIN_PART,
-    PLAIN_TALLIES,
     PLAIN_WITHIN,
     REACH,
     SEGMENT_DEAD,
@@ -32,7 +29,6 @@ from penstock.plan.layout import (
     SEGMENT_SIZE,
     SEGMENT_START,
     SEGMENT_SWEEP,
-    TALLY_KEPT,
 )
 from penstock.plan.plain import PlainTables
 
@@ -113,11 +109,9 @@ def sweep(t: PlainTables, m: PlainMemory, state: int, now: int) -> None:
     moved = start
     while moved < end and staying[moved] == moved:
         moved += 1
-    close_up(m.runs[HELD_NODE], staying, moved, end)
-    if t.options[PLAIN_MOVES]:
-        close_up(m.runs[HELD_SEEN], staying, moved, end)
-    if t.options[PLAIN_TALLIES] == TALLY_KEPT:
-        close_up(m.runs[HELD_FIRST], staying, moved, end)
+    for k in range(m.runs.shape[0]):
+        if k != HELD_NEXT and (k != HELD_SEEN or t.options[PLAIN_MOVES]):
+            close_up(m.runs[k], staying, moved, end)
     for k in range(m.registers.shape[0]):
         close_up(m.registers[k], staying, moved, end)
     kept = end - start
