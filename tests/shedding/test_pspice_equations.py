@@ -58,7 +58,9 @@ def test_value_iteration_by_hand() -> None:
     assert times[1, 1] == pytest.approx(1)
     assert times[1, 2] == pytest.approx(7 / 3)
     assert times[3].tolist() == [0.0] * 4
-    assert np.allclose(remaining_time(UNIFORM, rewards, ENDS, 2, 4), remaining_time(UNIFORM, rewards, ENDS, 8, 1)[:, ::4])
+    assert np.allclose(
+        remaining_time(UNIFORM, rewards, ENDS, 2, 4), remaining_time(UNIFORM, rewards, ENDS, 8, 1)[:, ::4]
+    )
 
 
 def test_utility_is_weight_times_completion_by_time() -> None:

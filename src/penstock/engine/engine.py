@@ -310,7 +310,7 @@ class Engine:
 
         Args:
             count: how many; all, if there are fewer.
-            utilities: per query (S, B) of a run by its state and by what it has left, in B equal parts, the least first.
+            utilities: per query (S, B) of a run by its state and by what it has left, in B equal parts, least first.
             left: by partition, in the order in which they came: the share that its runs have left, of whatever the
                 utilities are about; NaN if they must stay. Without it, what is left of WITHIN.
             seed: of the choice among runs of the same state and part; without it, the oldest go first.
@@ -319,9 +319,7 @@ class Engine:
             HookError: a query does not run on the plain kernel, which alone can do this.
         """
         matchers = [detector.keep_plain_runs() for detector in self._detectors]
-        each = [
-            matcher.run_cells(utility.shape[1], left) for matcher, utility in zip(matchers, utilities, strict=True)
-        ]
+        each = [matcher.run_cells(utility.shape[1], left) for matcher, utility in zip(matchers, utilities, strict=True)]
         joint = [np.concatenate([np.asarray(array).reshape(-1) for array in arrays]) for arrays in (utilities, each)]
         parts = np.split(quota(joint[0], joint[1], count), np.cumsum([sizes.size for sizes in each])[:-1])
         dropped = 0

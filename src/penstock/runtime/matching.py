@@ -68,8 +68,7 @@ class Operator:
         self.queries, self.weights = [query for query, _ in queries], [weight for _, weight in queries]
         self.stream = Stream(self.queries, is_split=is_split)
         asked = [split(query) for query in self.queries] if is_split else self.queries
-        self._engine_of = lambda: Engine(asked, plan="automaton", **options)
-        self.engine = self._engine_of()
+        self.engine = Engine(asked, plan="automaton", **options)
         self._bins = bins
         self._limit = self.queries[0].limit if is_split else None
         self._walks = [_Walk(detector.plan) for detector in self.engine._detectors]

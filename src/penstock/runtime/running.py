@@ -221,10 +221,13 @@ class Loop:
             elif effort.per == "pair":
                 pairs += each
             elif effort.per == "state":  # those that runs are in: no more than there are runs
-                pairs += each * sum(np.maximum(np.minimum(ledger[:, OPEN], s), 1) for ledger, s in self._by_states(step))
+                pairs += each * sum(
+                    np.maximum(np.minimum(ledger[:, OPEN], s), 1) for ledger, s in self._by_states(step)
+                )
             else:
                 pairs += each * sum(ledger[:, OPEN] for ledger in step.ledgers)
-        return (events + np.bincount(view.rows, weights=pairs, minlength=len(events))) * 1e-9
+        of_pairs = np.bincount(view.rows, weights=pairs, minlength=len(events)).astype(np.float64)
+        return (events + of_pairs) * 1e-9
 
     def _by_states(self, step: Step) -> list[tuple[Ints, int]]:
         return [(ledger, len(states)) for ledger, states in zip(step.ledgers, self.operator.engine.states, strict=True)]

@@ -37,8 +37,8 @@ def split(query: ast.Query) -> ast.Query:
 
     Examples:
         >>> import penstock as pk
-        >>> query = pk.parse("PATTERN SEQ(A a, B b) WHERE prev(b.v) < b.v WITHIN 5 EVENTS WINDOW 5 EVENTS EVERY 2 EVENTS")
-        >>> print(pk.render(split(query)))
+        >>> text = "PATTERN SEQ(A a, B b) WHERE prev(b.v) < b.v WITHIN 5 EVENTS WINDOW 5 EVENTS EVERY 2 EVENTS"
+        >>> print(pk.render(split(pk.parse(text))))
         PATTERN SEQ(A a, B b)
         WHERE b.previous_v < b.v
         WITHIN 5 EVENTS
@@ -51,7 +51,8 @@ def split(query: ast.Query) -> ast.Query:
     if query.window.distinct:
         raise SplitError("DISTINCT looks at all windows together, so they cannot be matched on their own")
     plain = replace(query, window=None, limit=None, partition=(ast.Name(WINDOW),), source=None)
-    return rewritten(plain, _without_previous)
+    result: ast.Query = rewritten(plain, _without_previous)
+    return result
 
 
 def _without_previous(node: ast.Node) -> ast.Node:

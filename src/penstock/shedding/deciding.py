@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.kernel.compiling import compiled
 from penstock.plan.tables import Bools, Floats, Ints
@@ -86,7 +89,7 @@ def by_utility(utilities: Floats, below: float, share: float, numbers: Ints, see
 
 
 @compiled
-def _gather(table: Floats, types: Ints, rows: Ints, positions: Ints, sizes: Ints, result: Floats) -> None:
+def _gather(table: NDArray[Any], types: Ints, rows: Ints, positions: Ints, sizes: Ints, result: NDArray[Any]) -> None:
     count = table.shape[1]
     for k in range(len(rows)):
         size = sizes[k]
@@ -95,7 +98,7 @@ def _gather(table: Floats, types: Ints, rows: Ints, positions: Ints, sizes: Ints
             result[s, k] = table[types[rows[k]], at, s]
 
 
-def by_state(table: Floats, view: View) -> Floats:
+def by_state(table: NDArray[Any], view: View) -> NDArray[Any]:
     """Return (S, n): what a table (T, B, S) says about each pair, by state."""
     result = np.empty((table.shape[2], len(view)), table.dtype)
     _gather(table, view.types, view.rows, view.positions, view.sizes, result)

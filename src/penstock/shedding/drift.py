@@ -93,7 +93,7 @@ def _made(method: str) -> Any:
         raise PenstockError(
             "drift is detected by river, which is not installed\n  fix: pip install 'penstock[lab]'"
         ) from error
-    known = {"ADWIN": drift.ADWIN, "KSWIN": drift.KSWIN, "PageHinkley": drift.PageHinkley}
+    known: dict[str, Any] = {"ADWIN": drift.ADWIN, "KSWIN": drift.KSWIN, "PageHinkley": drift.PageHinkley}
     if method not in known:
         raise PenstockError(f"there is no drift detector {method!r}\n  fix: give one of {', '.join(known)}")
     return known[method]()

@@ -61,7 +61,8 @@ def would_be_lost(lost: Floats, matches: Floats, overlap: int) -> Estimate:
     if not matches.sum() or groups < 2:
         return UNKNOWN
     of = np.arange(len(lost)) * groups // len(lost)
-    return _ratio(np.bincount(of, weights=lost, minlength=groups), np.bincount(of, weights=matches, minlength=groups))
+    sums = [np.bincount(of, weights=each, minlength=groups).astype(np.float64) for each in (lost, matches)]
+    return _ratio(*sums)
 
 
 def missing(shed: Floats, marked: Floats, overlap: int) -> Estimate:
@@ -77,7 +78,9 @@ def missing(shed: Floats, marked: Floats, overlap: int) -> Estimate:
     means, errors = zip(*(_mean(each, overlap) for each in (shed, marked)), strict=True)
     lost = 1 - means[0] / means[1]
     error = (means[0] / means[1]) * np.sqrt((errors[0] / max(means[0], 1e-12)) ** 2 + (errors[1] / means[1]) ** 2)
-    return Estimate(float(lost), float(max(-1.0, lost - Z95 * error)), float(min(1.0, lost + Z95 * error)), marked.sum())
+    return Estimate(
+        float(lost), float(max(-1.0, lost - Z95 * error)), float(min(1.0, lost + Z95 * error)), marked.sum()
+    )
 
 
 def _ratio(part: Floats, whole: Floats) -> Estimate:

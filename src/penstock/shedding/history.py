@@ -42,7 +42,7 @@ class Elements:
         owners = [part.owners + start for part, start in zip(parts, starts[:-1], strict=True)]
         rest = [[getattr(part, name) for part in parts] for name in ("rows", "windows", "states")]
         arrays = [np.concatenate([np.zeros(0, np.int64), *each]) for each in (owners, *rest)]
-        return cls(*arrays, count=int(starts[-1]))
+        return cls(arrays[0], arrays[1], arrays[2], arrays[3], int(starts[-1]))
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,8 @@ class History:
             weights = weights * np.repeat(counts, many)
         flat = types * self.bins + expanded(first, many)
         size = len(self.names) * self.bins
-        return np.bincount(flat, weights=weights, minlength=size).reshape(len(self.names), self.bins)
+        counted: Floats = np.bincount(flat, weights=weights, minlength=size).astype(np.float64)
+        return counted.reshape(len(self.names), self.bins)
 
     @property
     def window_size(self) -> float:

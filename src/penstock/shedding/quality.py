@@ -86,8 +86,8 @@ def relaxed(truth: Found, found: Found, weights: Sequence[float]) -> Quality:
 
 
 def _keys(found: Found, events: Ints | None = None) -> Ints:
-    keys = mixed(found.windows * 64 + found.queries, 3)
-    return keys if events is None else mixed(keys.view(np.int64) ^ events, 4)
+    keys = mixed(found.windows * 64 + found.queries, 3).view(np.int64)
+    return keys if events is None else mixed(keys ^ events, 4).view(np.int64)
 
 
 def _compared(wanted: Ints, got: Ints, truth: Found, found: Found, weights: Sequence[float]) -> Quality:

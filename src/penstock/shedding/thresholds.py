@@ -50,7 +50,7 @@ def cdt(utilities: Ints, shares: Floats) -> Floats:
 
 def utility_threshold(table: Floats, amount: float) -> int:
     """Return the least u with CDT(u) ≥ amount; the greatest utility, if there is none (algorithm 4, lines 1 to 7)."""
-    return int(min(np.searchsorted(table, amount - 1e-9), len(table) - 1))
+    return min(int(np.searchsorted(table, amount - 1e-9)), len(table) - 1)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Occurrences:
         """
         if amount <= 0 or not len(self.values):
             return NOTHING
-        at = int(min(np.searchsorted(self.cumulative, amount * (1 - 1e-12)), len(self.values) - 1))
+        at = min(int(np.searchsorted(self.cumulative, amount * (1 - 1e-12))), len(self.values) - 1)
         before = float(self.cumulative[at - 1]) if at else 0.0
         here = float(self.cumulative[at]) - before
         share = min(1.0, (amount - before) / here) if exact and here > 0 else 1.0

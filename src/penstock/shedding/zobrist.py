@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.kernel.compiling import compiled
 from penstock.plan.tables import Bools, Floats, Ints
@@ -21,8 +22,8 @@ class Zobrist:
         frequency_bin: how many successive frequencies are one bin.
     """
 
-    of_types: Ints
-    of_values: Ints
+    of_types: NDArray[np.uint64]
+    of_values: NDArray[np.uint64]
     frequency_bin: int
 
     @classmethod
@@ -50,7 +51,9 @@ class Zobrist:
 
 
 @compiled
-def _of_panes(types: Ints, at: Ints, begins: Ints, numbers: Ints, frequency_bin: int, keys: Ints) -> None:
+def _of_panes(
+    types: Ints, at: Ints, begins: Ints, numbers: NDArray[np.uint64], frequency_bin: int, keys: NDArray[np.uint64]
+) -> None:  # fmt: skip
     """Write K_1, the XOR over all types of R_T^(F_T): updated type by type, never computed anew."""
     counts = np.zeros(len(numbers), np.int64)
     key = np.uint64(0)

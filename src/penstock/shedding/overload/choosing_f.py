@@ -34,7 +34,9 @@ def classes(values: Floats, counts: Floats, number: int = 3) -> Ints:
     return result
 
 
-def choose_f(utilities: Floats, shares: Floats, q_max: float, ratio: float, candidates: tuple[float, ...] = CANDIDATES) -> float:
+def choose_f(
+    utilities: Floats, shares: Floats, q_max: float, ratio: float, candidates: tuple[float, ...] = CANDIDATES
+) -> float:
     """Return the largest f with at least ρ events of the lowest class in each partition; the least, if there is none.
 
     A large f drops nothing in short bursts; a small one makes larger partitions, in which there is more to choose from.

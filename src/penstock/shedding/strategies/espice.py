@@ -56,9 +56,7 @@ class Espice(Strategy):
     @classmethod
     def fitted(cls, history: History, **options: Any) -> Self:
         """Count contributions and events by type and position."""
-        return cls(
-            utility_table(history.contributions()), history.event_counts() / max(1, history.windows), **options
-        )
+        return cls(utility_table(history.contributions()), history.event_counts() / max(1, history.windows), **options)
 
     def aim(self, share: float, partitions: int = 1) -> None:
         """Find the threshold of each partition (algorithm 4, lines 1 to 7)."""

@@ -160,6 +160,7 @@ class Gspice(Strategy):
         positions: int = 20,
         depth: int = 12,
         seed: int = 1,
+        **options: Any,
     ) -> Self:
         """Gather statistics and predict utilities (sections 6.2.2 and 6.2.3).
 
@@ -183,10 +184,10 @@ class Gspice(Strategy):
         features = Features(
             len(history.names), pane, pane_is_timed, frequency_bin, names, padded, bins, seed
         )  # fmt: skip
-        return cls._learned(history, features, depth, seed)
+        return cls._learned(history, features, depth, seed, **options)
 
     @classmethod
-    def _learned(cls, history: History, features: Features, depth: int, seed: int) -> Self:
+    def _learned(cls, history: History, features: Features, depth: int, seed: int, **options: Any) -> Self:
         types, at, begins = features.pane().follow(history.types, history.times)
         ranges = features.ranges(history.columns).reshape(len(features.attributes), len(types))
         keys, rows, worth, place = cls._observations(history, features, features.keys(types, at, begins, ranges))
@@ -206,7 +207,7 @@ class Gspice(Strategy):
             forest = Forest.trained(inputs, seen.utilities, seen.counts, trees=cls.trees, depth=depth, seed=seed)
             table, utilities = HashTable.of(np.zeros(0, np.int64), np.zeros(0)), forest.predict(inputs)[seen.which]
         occurrences = Occurrences.of(utilities, np.full(len(rows), 1.0 / max(1, len(rows))))
-        return cls(features, table, forest, otherwise, occurrences.values, occurrences.cumulative, seed)
+        return cls(features, table, forest, otherwise, occurrences.values, occurrences.cumulative, seed, **options)
 
     @classmethod
     def _observations(

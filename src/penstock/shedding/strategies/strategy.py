@@ -54,3 +54,4 @@ class Strategy(ABC):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
+        assert not state, f"{self.name} keeps nothing"
