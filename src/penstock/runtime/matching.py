@@ -48,7 +48,6 @@ class Counting:
     def __init__(self, types: int, bins: int, states: int) -> None:
         self.open_runs: Ints = np.zeros((types * bins, states), np.int64)
         self.moves: Ints = np.zeros((states, states), np.int64)
-        self.counted: Ints = np.zeros((types * bins, states, 2), np.int64)
         self.matches: list[Elements] = []
         self.abandoned: list[Elements] = []
 
@@ -60,19 +59,22 @@ class Operator:
         queries: with their weights; they have the same WINDOW, or none.
         is_split: whether windows are matched on their own, as strategies that shed from windows need.
         bins: into how many cells positions are put when the operator is observed; None: as many as a window has events.
+        names: of types, as a model has them (`History.names`); without, types are numbered as they come.
     """
 
     def __init__(
-        self, queries: Sequence[tuple[ast.Query, float]], *, is_split: bool, bins: int | None = None, **options: Any
-    ) -> None:
+        self, queries: Sequence[tuple[ast.Query, float]], *, is_split: bool, bins: int | None = None,
+        names: tuple[str, ...] = (), **options: Any,
+    ) -> None:  # fmt: skip
         self.queries, self.weights = [query for query, _ in queries], [weight for _, weight in queries]
-        self.stream = Stream(self.queries, is_split=is_split)
+        self.stream = Stream(self.queries, is_split=is_split, names=names)
         asked = [split(query) for query in self.queries] if is_split else self.queries
         self.engine = Engine(asked, plan="automaton", **options)
         self._bins = bins
         self._limit = self.queries[0].limit if is_split else None
         self._walks = [_Walk(detector.plan) for detector in self.engine._detectors]
         self.counting: list[Counting] | None = None
+        self.counts: Bools | None = None  # (W,) the windows that are observed; None: all
         # Whether a pair that is shed need not come to the engine at all: nothing counts or neighbours it there.
         self._may_leave_out = all(_takes_no_note(query, is_split=is_split) for query in self.queries)
         self._is_limited: Bools = np.zeros(0, np.bool_)
@@ -127,10 +129,11 @@ class Operator:
             hooks["worth"], hooks["least"] = decision.worth[query][:, fed], decision.least[fed]
         if self.counting is not None:
             counting, bins = self.counting[query], self.bins
-            cell = cells(view.positions[fed], view.sizes[fed], bins)[0]
+            cell = view.types[view.rows[fed]] * bins + cells(view.positions[fed], view.sizes[fed], bins)[0]
+            if self.counts is not None:
+                cell = np.where(self.counts[view.windows[fed]], cell, -1)
             hooks |= {
-                "cells": view.types[view.rows[fed]] * bins + cell, "counted": counting.counted,
-                "open_runs": counting.open_runs, "moves": counting.moves,
+                "cells": cell, "open_runs": counting.open_runs, "moves": counting.moves,
             }  # fmt: skip
         return Hooks(**hooks)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.plan.tables import Floats, Ints
+from penstock.shedding.estimating import Estimate
 from penstock.shedding.quality import Found
 
 
@@ -50,6 +51,7 @@ class Run:
         runs_dropped: whole runs that were shed.
         deciding: seconds spent on decisions.
         working: seconds spent on everything.
+        estimate: what is lost, as far as windows that are never shed can tell; None if there are none.
     """
 
     latencies: Floats
@@ -62,6 +64,7 @@ class Run:
     runs_dropped: int = 0
     deciding: float = 0.0
     working: float = 0.0
+    estimate: Estimate | None = None
 
     def percentile(self, share: float) -> float:
         """Return the latency that this share of events keep below."""

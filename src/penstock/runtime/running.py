@@ -10,11 +10,14 @@ import numpy as np
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.runtime.clocks import Clock, VirtualClock
 from penstock.runtime.costs import OPEN, Costs
+from penstock.runtime.judging import Judge
+from penstock.runtime.learning import Learner
 from penstock.runtime.matching import Operator, Step
 from penstock.runtime.measures import Moment, Run
 from penstock.shedding.chance import uniform
 from penstock.shedding.overload.load import KEEP_ALL, Command, Detector, Load
 from penstock.shedding.overload.queueing import longest_queue, partitions
+from penstock.shedding.quality import Found
 from penstock.shedding.strategies.strategy import Strategy
 from penstock.shedding.views import NOTHING, Decision, View
 
@@ -58,6 +61,8 @@ class Loop:
         shedder: None: nothing is shed.
         full_time: the mean seconds of an event when nothing is shed, as far as it is known beforehand.
         slice_events: how many events are taken at once, at most; None: as the bound says.
+        learner: that builds new models; None: the model stays. It needs a shedder with unshed windows, unless runs are
+            dropped.
     """
 
     operator: Operator
@@ -66,10 +71,13 @@ class Loop:
     shedder: Shedder | None = None
     full_time: float = 0.0
     slice_events: int | None = None
+    learner: Learner | None = None
     run: Run = field(init=False)
     _time: float = field(default=0.0, init=False)  # mean seconds of an event, lately
     _aimed: tuple[float, int] = field(default=(0.0, 1), init=False)
     _seen: int = field(default=0, init=False)  # events that were looked at
+    _marked: Bools = field(default_factory=lambda: np.zeros(0, np.bool_), init=False)  # windows that are never shed
+    _judge: Judge | None = field(default=None, init=False)
 
     def __call__(self, start: int = 0, stop: int | None = None) -> Run:
         """Run over events start .. stop-1."""
@@ -77,6 +85,7 @@ class Loop:
         stop = stream.size if stop is None else stop
         self.run = Run(np.zeros(stop - start), shed_by_cell=np.zeros((len(stream.names), 20), np.int64))
         self._time, found, at = self.full_time, [], start
+        self._begin()
         while at < stop:
             if clock.arrived() <= at - start:
                 clock.wait()
@@ -85,8 +94,20 @@ class Loop:
                 break
             step, at = self._slice(at, start, stop)
             found.append(step.found)
-        self.run.found = type(step.found).joined([*found, self.operator.finish()])
+        self.run.found = Found.joined([*found, self.operator.finish()])
+        self.run.estimate = self._judge.estimate() if self._judge is not None else None
         return self.run
+
+    def _begin(self) -> None:
+        """Mark the windows that are never shed; observe them, if there is something to learn."""
+        shedder, windows = self.shedder, np.arange(len(self.operator.stream.starts))
+        if shedder is None:
+            return
+        self._marked = shedder.marked(windows)
+        self._judge = Judge(self.operator, self._marked) if shedder.unshed else None
+        if self.learner is not None:
+            self.operator.counts = None if shedder.strategy.level == "runs" else self._marked
+            self.operator.observe()
 
     def _let_go(self, at: int, start: int, stop: int) -> int:
         """Let events go unseen that cannot be on time any more; return the first that can."""
@@ -129,7 +150,8 @@ class Loop:
         asked = time.perf_counter()
         command, decision, dropped = self._decide(view, at, start, waiting)
         decided = time.perf_counter()
-        step = self.operator.process(at, view, decision)
+        spared = self._spared(decision, view) if decision is not NOTHING else NOTHING
+        step = self.operator.process(at, view, spared)
         seconds = self._seconds(view, step, decision)
         done = clock.work(at - start, seconds)
         arrivals = clock.arrivals[at - start : end - start]
@@ -137,10 +159,27 @@ class Loop:
         self.run.latencies[at - start : end - start] = latencies
         spent = float(seconds.sum()) if isinstance(clock, VirtualClock) else time.perf_counter() - begun
         self._note(view, step, command, latencies, waiting, dropped)
+        self._look_back(at, end, view, decision, step, command)
         self.run.deciding += decided - asked
         self.run.working += time.perf_counter() - begun
         self._learn_times(spent / (end - at), command)
         return step, end
+
+    def _look_back(
+        self, at: int, end: int, view: View, decision: Decision, step: Step, command: Command
+    ) -> None:  # fmt: skip
+        """Judge what was shed, and learn from what was not."""
+        is_shedding = command.share > 0 or bool(command.runs)
+        if self._judge is not None:
+            self._judge.note(at, view, decision, step, is_shedding=is_shedding)
+        if self.learner is None or self.shedder is None:
+            return
+        strategy = self.learner.note(
+            self.operator, self.shedder.strategy, self.costs, step.found, end, self._marked
+        )  # fmt: skip
+        if strategy is not None:
+            strategy.restore(self.shedder.strategy.state())
+            self.shedder.strategy, self._aimed = strategy, (0.0, 1)
 
     # --- decisions --------------------------------------------------------------------------------------------
 
@@ -155,7 +194,7 @@ class Loop:
             return command, NOTHING, self._drop_runs(count, at, load.runs) if count > 0 else 0
         self._aim(command.share, view)
         decision = shedder.strategy.decide(view)
-        return command, self._spared(decision, view) if command.share > 0 else NOTHING, 0
+        return command, decision if command.share > 0 else NOTHING, 0
 
     def _load(self, at: int, start: int, waiting: int) -> Load:
         shedder, clock = self.shedder, self.clock
@@ -179,11 +218,9 @@ class Loop:
 
     def _spared(self, decision: Decision, view: View) -> Decision:
         """Return a decision that spares the windows that are never shed."""
-        shedder = self.shedder
-        assert shedder is not None
-        if not shedder.unshed:
+        if self.shedder is None or not self.shedder.unshed:
             return decision
-        marked = shedder.marked(view.windows)
+        marked = self._marked[view.windows]
         pairs = decision.pairs if decision.events is None else decision.events[view.rows]
         hidden, least = decision.hidden, decision.least
         return Decision(
@@ -197,8 +234,7 @@ class Loop:
     def _drop_runs(self, count: int, at: int, runs: int) -> int:
         shedder, operator = self.shedder, self.operator
         assert shedder is not None
-        windows = np.arange(len(operator.stream.starts))
-        kept = shedder.marked(windows) if shedder.unshed else None
+        kept = self._marked if shedder.unshed else None
         utilities = [shedder.strategy.run_utilities(query) for query in range(len(operator.queries))]
         dropped = operator.drop_runs(count, utilities, at, shedder.seed + at, kept)
         self.clock.spend(runs * self.costs.rank * 1e-9)

@@ -30,9 +30,10 @@ class Stream:
     Args:
         queries: that have the same WINDOW, or none.
         is_split: whether windows are matched on their own.
+        names: of types, as a model has them; the last one, "", stands for all that it does not know.
     """
 
-    def __init__(self, queries: Sequence[ast.Query], *, is_split: bool) -> None:
+    def __init__(self, queries: Sequence[ast.Query], *, is_split: bool, names: tuple[str, ...] = ()) -> None:
         if is_split and any(query.window != queries[0].window for query in queries):
             raise SplitError("the queries of an operator must have the same WINDOW")
         plans = [planned(query, Calls.DERIVED) for query in queries]
@@ -40,6 +41,9 @@ class Stream:
         self._previous = tuple(dict.fromkeys(name for query in queries for name in previous_of(query)))
         self._names = tuple(dict.fromkeys(name for plan in plans for name in attributes(plan)))
         self.reader = Reader(self._names)
+        self._types = names
+        for name in names[:-1]:
+            self.reader.types.add(name)  # so they have the numbers that the model knows them by
         self._intake = Intake(plans[0], self.reader)
         self._columns = plans[0].terms.columns
         window = queries[0].window
@@ -60,9 +64,11 @@ class Stream:
         taken = self._intake.take(read)
         self.size = read.size
         self.types, self.times, self.numbers = read.types, read.ts, read.seq
+        if self._types:
+            self.types = np.minimum(read.types, len(self._types) - 1)
         self.places = taken.events[EVENT_POS]
         self._raw = {name: _compact(column) for name, column in columns.items() if name not in (TIME, SEQ, TYPE)}
-        self._raw[TYPE] = pa.DictionaryArray.from_arrays(pa.array(read.types, pa.int32()), pa.array(self.names))
+        self._raw[TYPE] = pa.DictionaryArray.from_arrays(pa.array(read.types, pa.int32()), pa.array(self._read_names()))
         for name in self._names:
             if read.kinds.get(name) in ("int", "float", "bool"):
                 self.columns[name] = read.columns[name]
@@ -143,8 +149,11 @@ class Stream:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The types."""
-        return tuple(self.reader.types[code] for code in range(len(self.reader.types)))
+        """The types; the last one, "", stands for all others."""
+        return self._types or (*self._read_names(), "")
+
+    def _read_names(self) -> list[str]:
+        return [self.reader.types[code] for code in range(len(self.reader.types))]
 
 
 def _compact(column: Any) -> Any:

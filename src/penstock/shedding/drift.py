@@ -12,11 +12,11 @@ from penstock.plan.tables import Floats
 from penstock.shedding.markov import deviation
 
 
-class DriftSign(Protocol):
-    """Says whether a model should be built anew."""
+class MatchesSign(Protocol):
+    """Tells from the matches of windows that are not shed whether a model is out of date."""
 
-    def observe(self, value: Any) -> bool:
-        """Take what was seen lately; return whether the model is out of date."""
+    def observe(self, value: float) -> bool:
+        """Take the number of matches of a window; return whether the model is out of date."""
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,6 +34,14 @@ class Elements:
         """Return no elements."""
         empty = np.zeros(0, np.int64)
         return cls(empty, empty, empty, empty, 0)
+
+    def narrowed(self, first_row: int, kept: Bools) -> Elements:
+        """Return those of some windows; events are counted from a row on."""
+        chosen = kept[self.windows] & (self.rows >= first_row)
+        count = len(np.unique(self.owners[chosen]))
+        return Elements(
+            self.owners[chosen], self.rows[chosen] - first_row, self.windows[chosen], self.states[chosen], count
+        )
 
     @classmethod
     def joined(cls, parts: Sequence[Elements]) -> Elements:
@@ -91,7 +99,7 @@ class History:
     n events, W windows.
 
     Attributes:
-        names: of the types.
+        names: of the types; the last one, "", stands for types that never came.
         types: (n,) places in `names`.
         times: (n,) in microseconds.
         columns: (n,) each: numeric attributes.
@@ -103,6 +111,7 @@ class History:
         bins: B, the cells that positions are put into.
         queries: how the runs of each query fared.
         event_seconds: the mean time that an event took.
+        counts: (W,) the windows that count; None: all.
     """
 
     names: tuple[str, ...]
@@ -117,14 +126,44 @@ class History:
     bins: int
     queries: tuple[Progress, ...]
     event_seconds: float = 0.0
+    counts: Bools | None = None
     _pairs: list[tuple[Ints, Ints]] = field(default_factory=list, repr=False, compare=False)
 
     def pairs(self) -> tuple[Ints, Ints]:
-        """Return (rows, windows) of all pairs of an event and a window that it is in."""
+        """Return (rows, windows) of all pairs of an event and a window that it is in, and that counts."""
         if not self._pairs:
             counts = np.maximum(self.high - self.low + 1, 0)
-            self._pairs.append((np.repeat(np.arange(len(self.types)), counts), expanded(self.low, counts)))
+            rows, windows = np.repeat(np.arange(len(self.types)), counts), expanded(self.low, counts)
+            chosen = slice(None) if self.counts is None else self.counts[windows]
+            self._pairs.append((rows[chosen], windows[chosen]))
         return self._pairs[0]
+
+    def narrowed(self, first_event: int, first_window: int, counts: Bools) -> History:
+        """Return the part of a history from an event and a window on, of the windows that count.
+
+        Args:
+            first_event: where it begins.
+            first_window: the windows before this one are left out.
+            counts: (V,) of the first V windows, which of them are taken; later ones are not.
+        """
+        kept = np.zeros(len(self.starts), np.bool_)
+        kept[: len(counts)] = counts
+        kept[:first_window] = False
+        queries = tuple(
+            replace(
+                query,
+                matches=query.matches.narrowed(first_event, kept),
+                abandoned=query.abandoned.narrowed(first_event, kept),
+            )
+            for query in self.queries
+        )
+        part = slice(first_event, None)
+        return replace(
+            self, types=self.types[part], times=self.times[part],
+            columns={name: column[part] for name, column in self.columns.items()},
+            low=self.low[part], high=self.high[part], places=self.places[part], queries=queries, counts=kept,
+            _pairs=[],
+        )  # fmt: skip
 
     def positions(self, rows: Ints, windows: Ints) -> Ints:
         """Return the positions of events in windows."""
@@ -145,12 +184,13 @@ class History:
     @property
     def window_size(self) -> float:
         """N, the mean size of a window."""
-        return float(self.sizes.mean()) if len(self.sizes) else 1.0
+        sizes = self.sizes if self.counts is None else self.sizes[self.counts]
+        return float(sizes.mean()) if len(sizes) else 1.0
 
     @property
     def windows(self) -> int:
         """How many windows there were."""
-        return len(self.starts)
+        return len(self.starts) if self.counts is None else int(self.counts.sum())
 
     def event_counts(self) -> Floats:
         """Return how many events of a type a cell had, over all windows: (T, B)."""

@@ -1,0 +1,13 @@
+"""Helpers for tests: yours and ours."""
+
+from penstock.testing.streams import SECOND_US, stream
+
+__all__ = ["SECOND_US", "check_shedder", "stream"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "check_shedder":  # loaded at first use: it needs all of the engine
+        from penstock.testing.shedders import check_shedder
+
+        return check_shedder
+    raise AttributeError(f"module 'penstock.testing' has no attribute {name!r}")
