@@ -56,7 +56,7 @@ class Costs:
 
     def of_pairs(self, ledgers: list[Ints]) -> Floats:
         """Return what each pair took, of all queries, by their ledgers (n, 5)."""
-        total = np.full(len(ledgers[0]), self.pair)
+        total = np.full(len(ledgers[0]), self.pair, np.float64)
         for query, ledger in enumerate(ledgers):
             asked = ledger[:, OPEN] if self.asks == "open" else ledger[:, CHECKS]
             factor = self.factors[query] if query < len(self.factors) else 1.0

@@ -1,12 +1,17 @@
-"""A load generator: another process that says, at the times of a profile, which events have arrived."""
+"""A load generator: another process that says, at the times of a profile, which events have arrived.
+
+Both processes look at the same file in memory; nothing else passes between them.
+"""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
-from multiprocessing import get_context
-from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -14,6 +19,7 @@ from penstock.plan.tables import Floats
 
 _HEAD, _STOP, _BEGUN, _HEADER = range(4)  # events that have arrived; whether to stop; when it began; size
 _NAP_SECONDS = 2e-4
+_PATIENCE_SECONDS = 30.0
 
 
 class Feeder:
@@ -27,29 +33,33 @@ class Feeder:
     """
 
     def __init__(self, schedule: Floats) -> None:
-        self._memory = SharedMemory(create=True, size=8 * (_HEADER + 2 * len(schedule)))
-        self._header, planned, self.arrivals = _parts(self._memory, len(schedule))
-        self._header[:] = 0
-        planned[:], self.arrivals[:] = schedule, np.inf
-        context: Any = get_context("spawn")
-        self._process = context.Process(target=_feed, args=(self._memory.name, len(schedule)), daemon=True)
+        self.arrivals, self._schedule = schedule, schedule
+        self._header: Floats = np.zeros(_HEADER)
 
     def __enter__(self) -> Self:
-        self._process.start()
+        self._folder = TemporaryDirectory(prefix="penstock-")
+        path = Path(self._folder.name) / "arrivals"
+        numbers = np.memmap(path, np.float64, "w+", shape=(_HEADER + len(self._schedule),))
+        numbers[:_HEADER], numbers[_HEADER:] = 0, self._schedule
+        self._header = numbers[:_HEADER]
+        self._process = subprocess.Popen([sys.executable, "-m", "penstock.runtime.feeding", str(path)])
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         while not self._header[_BEGUN]:
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.__exit__(None, None, None)
+                raise RuntimeError("the load generator did not start")
             time.sleep(_NAP_SECONDS)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._header[_STOP] = 1
-        self._process.join(5)
-        if self._process.is_alive():
-            self._process.terminate()
-        arrivals = self.arrivals.copy()
-        del self._header, self.arrivals  # the memory cannot be closed while arrays look at it
-        self.arrivals = arrivals
-        self._memory.close()
-        self._memory.unlink()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._header = np.array(self._header)
+        self._folder.cleanup()
 
     def now(self) -> float:
         """Return the time."""
@@ -73,26 +83,21 @@ class Feeder:
         """Do nothing: it has passed."""
 
 
-def _parts(memory: SharedMemory, events: int) -> tuple[Floats, Floats, Floats]:
-    numbers: Floats = np.ndarray(_HEADER + 2 * events, np.float64, memory.buf)
-    return numbers[:_HEADER], numbers[_HEADER : _HEADER + events], numbers[_HEADER + events :]
-
-
-def _feed(name: str, events: int) -> None:
+def feed(path: str) -> None:
     """Let events arrive on time."""
-    memory = SharedMemory(name)
-    header, schedule, arrivals = _parts(memory, events)
+    numbers = np.memmap(path, np.float64, "r+")
+    header, schedule = numbers[:_HEADER], np.array(numbers[_HEADER:])
     begun = time.monotonic()
     header[_BEGUN] = begun
     head = 0
-    while head < events and not header[_STOP]:
+    while head < len(schedule) and not header[_STOP]:
         now = time.monotonic() - begun
         due = int(np.searchsorted(schedule, now, side="right"))
         if due > head:
-            arrivals[head:due] = schedule[head:due]
-            header[_HEAD] = due
-            head = due
+            header[_HEAD] = head = due
         else:
             time.sleep(min(_NAP_SECONDS, max(0.0, float(schedule[head]) - now)))
-    del header, schedule, arrivals
-    memory.close()
+
+
+if __name__ == "__main__":
+    feed(sys.argv[1])

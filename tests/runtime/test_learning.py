@@ -1,0 +1,86 @@
+"""Models are built anew when the stream changes, from the windows that are not shed; and these tell what is lost."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penstock.runtime.learning import Learner
+from penstock.shedding.drift import LibraryDrift, MatchesDrift, MatrixDrift
+from penstock.shedding.quality import strict
+from penstock.shedding.strategies.pspice import Pspice
+from penstock.testing.shedders import structured
+from tests.runtime.runs import history, joined, learned, shed_run, truth
+
+PER_WINDOW = len(learned().run.found) / history().windows
+
+
+def changed(windows: int, seed: int) -> dict[str, Any]:
+    """Return a stream in which what matters is elsewhere, and there is twice as much of it."""
+    stream = structured(windows, seed)
+    types = stream["type"].reshape(-1, 40)[:, ::-1].copy()  # the first is the last
+    swapped = np.where(types == "A", "C", np.where(types == "C", "A", types))
+    swapped[:, 18] = "B"
+    return {**stream, "type": swapped.reshape(-1)}
+
+
+BEFORE, AFTER = structured(150, 31), changed(450, 32)
+EVENTS = joined(BEFORE, AFTER)
+
+
+def lost_at_the_end(strategy: str, learner: Learner | None) -> float:
+    run, loop = shed_run(strategy, 1.7, EVENTS, unshed=0.2, learner=learner)
+    assert run.latencies.max() <= 1.0
+    windows = len(loop.operator.stream.starts)
+    part = windows * 3 // 4, windows
+    return strict(truth(EVENTS).found.between(*part), run.found.between(*part), [1.0]).lost
+
+
+def test_espice_learns_anew_when_unshed_windows_have_other_matches() -> None:
+    learner = Learner(MatchesDrift(PER_WINDOW, threshold=0.3, windows=20), windows=30)
+    with_learning = lost_at_the_end("espice", learner)
+    without = lost_at_the_end("espice", None)
+    assert learner.retrained
+    assert all(at > 150 * 40 for at in learner.retrained)
+    assert with_learning < 0.8 * without
+
+
+@pytest.mark.parametrize("method", ["ADWIN", "KSWIN", "PageHinkley"])
+def test_a_detector_of_a_library_sees_it_too(method: str) -> None:
+    sign = LibraryDrift(method)
+    steady = np.random.default_rng(1).poisson(4, 400).astype(float)
+    before = [sign.observe(value) for value in steady]
+    after = [sign.observe(value + 30) for value in steady]
+    assert any(after)
+    assert method != "ADWIN" or not any(before)  # the others have false alarms
+
+
+def test_pspice_learns_anew_when_the_transition_matrix_deviates() -> None:
+    model = Pspice.fitted(history())
+    learner = Learner(MatrixDrift(model.matrices[0], threshold=1e-4), windows=60)
+    lost_at_the_end("pspice", learner)
+    assert any(at > 150 * 40 for at in learner.retrained)
+
+
+def test_nothing_is_learned_anew_while_nothing_changes() -> None:
+    learner = Learner(MatchesDrift(PER_WINDOW, threshold=0.6, windows=40), windows=30)
+    shed_run("espice", 1.7, structured(300, 33), unshed=0.2, learner=learner)
+    assert not learner.retrained
+
+
+@pytest.mark.parametrize("strategy", ["random-event", "ebl", "espice", "gspice-sh"])
+def test_the_estimate_of_the_loss_is_near_the_truth(strategy: str) -> None:
+    events = structured(700, 34)
+    run, loop = shed_run(strategy, 1.5, events, unshed=0.2)
+    estimate = run.estimate
+    assert estimate is not None
+    marked = loop._marked
+    found, wanted = run.found, truth(events).found
+    shed = ~marked
+    first = 4 * len(marked) // 10  # load is shed all the time from here on
+    part = [each.between(first, len(marked)) for each in (wanted, found)]
+    kept = [type(each)(each.queries[m], each.windows[m], each.events[m]) for each in part for m in [shed[each.windows]]]
+    really = strict(kept[0], kept[1], [1.0]).lost
+    assert abs(estimate.lost - really) < 0.08
+    assert estimate.low <= estimate.lost <= estimate.high
+    assert estimate.high - estimate.low < 0.35
