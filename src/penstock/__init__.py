@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from penstock import reference
     from penstock.engine.answers import PENDING, MustBlockError, StillPendingError
     from penstock.engine.batches import BatchError
-    from penstock.engine.engine import Engine, EngineError
+    from penstock.engine.ended import Ended
+    from penstock.engine.engine import Engine
     from penstock.engine.functions import FunctionError, SlowFunctionWarning
     from penstock.engine.hooks import HookError, Hooks
     from penstock.engine.matcher import TooManyRunsError
     from penstock.engine.matches import Matches
+    from penstock.engine.queries import EngineError
     from penstock.engine.snapshots import SnapshotError
     from penstock.errors import PenstockError, QueryError, SchemaError
     from penstock.pattern.ast import Query
@@ -50,8 +52,8 @@ if TYPE_CHECKING:
     from penstock.pattern.validate import validate
 
 __all__ = [
-    "PENDING", "BatchError", "BuilderError", "Engine", "EngineError", "FunctionError", "HookError", "Hooks", "Matches",
-    "MustBlockError", "PenstockError", "Query", "QueryError", "Schema", "SchemaError", "SlowFunctionWarning",
+    "PENDING", "BatchError", "BuilderError", "Ended", "Engine", "EngineError", "FunctionError", "HookError", "Hooks",
+    "Matches", "MustBlockError", "PenstockError", "Query", "QueryError", "Schema", "SchemaError", "SlowFunctionWarning",
     "SnapshotError", "StillPendingError", "TooManyRunsError", "all_of", "any_of", "average", "call", "count",
     "duration", "event", "literal", "maximum", "minimum", "one_of",
     "parse", "prev", "query", "reference", "remote", "render", "same", "seq", "total", "validate", "window",
@@ -61,8 +63,9 @@ __all__ = [
 _ELSEWHERE = {
     "PENDING": "penstock.engine.answers",
     "BatchError": "penstock.engine.batches",
+    "Ended": "penstock.engine.ended",
     "Engine": "penstock.engine.engine",
-    "EngineError": "penstock.engine.engine",
+    "EngineError": "penstock.engine.queries",
     "FunctionError": "penstock.engine.functions",
     "HookError": "penstock.engine.hooks",
     "Hooks": "penstock.engine.hooks",

@@ -12,7 +12,8 @@ import pytest
 
 import penstock as pk
 from penstock.engine.batches import BatchError
-from penstock.engine.engine import Engine, EngineError
+from penstock.engine.engine import Engine
+from penstock.engine.queries import EngineError
 from tests.engine.comparing import rows
 
 QUERIES = {

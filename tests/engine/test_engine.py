@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import penstock as pk
-from penstock.engine.engine import Engine, EngineError
+from penstock.engine.engine import Engine
 from penstock.engine.matches import Matches
+from penstock.engine.queries import EngineError
 from penstock.pattern import ast
 from penstock.reference import runs
 from penstock.testing import stream

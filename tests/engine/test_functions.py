@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import penstock as pk
-from penstock.engine.engine import EngineError
 from penstock.engine.functions import NEW_TEXTS, FunctionError, SlowFunctionWarning
 from penstock.engine.matches import Matches
+from penstock.engine.queries import EngineError
 from penstock.kernel.calling import IS_COMPILING
 from penstock.pattern.parser import parse
 from penstock.plan.callees import names_called

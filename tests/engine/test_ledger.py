@@ -57,6 +57,8 @@ class Run:
     first_pos: int
     last_pos: int
     v: int
+    events: tuple[int, ...] = ()
+    is_taken: bool = False
 
 
 @dataclass
@@ -67,6 +69,8 @@ class Slow:
     runs: dict[int | None, list[Run]] = field(default_factory=dict)
     counts: dict[int | None, int] = field(default_factory=dict)
     moves: Any = field(default_factory=lambda: np.zeros((4, 4), np.int64))
+    number: int = 0  # of the event
+    ended: list[tuple[tuple[int, ...], str, int]] = field(default_factory=list)  # the events of a run, why, by which
 
     def is_open(self, run: Run, ts: int, pos: int) -> bool:
         within = self.shape.within
@@ -77,11 +81,16 @@ class Slow:
             return False
         return not self.shape.window or run.first_ts // SECOND >= ts // SECOND - 2
 
+    def end(self, runs: list[Run], why: str = "timed out", by: int = -1) -> None:
+        self.ended += [(run.events, why, by) for run in runs if not run.is_taken]
+
     def add(self, row: Row, hidden: Any, worth: Any, least: float) -> tuple[list[int], list[int]]:
         """Return the line of the ledger, without checks, and what was open."""
-        kind, ts, v, key = row[0], row[1], row[2], row[3] if self.shape.keyed else 0
+        kind, ts, v, key, k = row[0], row[1], row[2], row[3] if self.shape.keyed else 0, self.number
         pos = self.counts.get(key, 0)
         self.counts[key] = pos + 1
+        self.number += 1
+        self.end([run for run in self.runs.get(key, []) if not self.is_open(run, ts, pos)])
         runs = self.runs[key] = [run for run in self.runs.get(key, []) if self.is_open(run, ts, pos)]
         summary = [1] + [sum(run.state == s for run in runs) for s in (1, 2, 3)]
         if sum(float(w) * n for w, n in zip(worth, summary, strict=True)) <= least:
@@ -93,13 +102,15 @@ class Slow:
             if kind == "ABC"[run.state] and (run.state != 1 or run.v < v):
                 self.moves[run.state, run.state + 1] += 1
                 gone += [] if self.shape.policy == "EACH" else [run]
-                made += [replace(run, state=2, last_pos=pos)] if run.state == 1 else []
+                made += [replace(run, state=2, last_pos=pos, events=(*run.events, k), is_taken=False)][: 2 - run.state]
+                run.is_taken = True
                 matches += run.state == 2
             elif kind == "X" and self.shape.negated and run.state == 2:
                 gone.append(run)
+                self.end([run], "abandoned", k)
         if kind == "A" and not hidden[0]:
             self.moves[0, 1] += 1
-            made.append(Run(1, ts, pos, pos, v))
+            made.append(Run(1, ts, pos, pos, v, (k,)))
         self.runs[key] = [run for run in runs if all(run is not each for each in gone)] + made
         is_seen = [n for n, is_hidden in zip(summary, hidden, strict=True) if not is_hidden]
         return [0, len(made), matches, sum(is_seen), 0], summary

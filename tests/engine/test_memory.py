@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import penstock as pk
-from penstock.engine.engine import Engine, EngineError
+from penstock.engine.engine import Engine
 from penstock.engine.matcher import TooManyRunsError
+from penstock.engine.queries import EngineError
 from penstock.engine.snapshots import unpack
 from tests.engine.comparing import again, rows
 

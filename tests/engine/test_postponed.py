@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as pk
-from penstock.engine.engine import Engine, EngineError
+from penstock.engine.engine import Engine
 from penstock.engine.matches import Matches
+from penstock.engine.queries import EngineError
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
 from penstock.plan.postponing import looks_up

@@ -79,6 +79,6 @@ def test_what_cannot_be_split_is_refused() -> None:
         split(pk.parse("PATTERN A a WITHIN 1 s"))
     with pytest.raises(SplitError, match="PARTITION BY"):
         split(pk.parse("PATTERN A a WITHIN 1 s PARTITION BY k WINDOW 1 s"))
+    queries = [(pk.parse(f"PATTERN A a WITHIN 1 s WINDOW {n} s"), 1.0) for n in (1, 2)]
     with pytest.raises(SplitError, match="same WINDOW"):
-        queries = [pk.parse(f"PATTERN A a WITHIN 1 s WINDOW {n} s") for n in (1, 2)]
-        Operator([(query, 1.0) for query in queries], is_split=True)
+        Operator(queries, is_split=True)

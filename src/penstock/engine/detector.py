@@ -12,6 +12,7 @@ from penstock.engine.arrow import Kind
 from penstock.engine.batches import Batch, Reader
 from penstock.engine.chains import Chains
 from penstock.engine.emission import Emission
+from penstock.engine.ended import ABANDONED, TIMED_OUT, Ended, together
 from penstock.engine.found import Found, nothing
 from penstock.engine.functions import Functions
 from penstock.engine.general import GeneralMatcher
@@ -43,7 +44,9 @@ _SPELLED: dict[str, str | None] = {"text": "string", "mixed": None, "none": None
 class Detector:
     """Finds the matches of one query in the batches of a reader."""
 
-    def __init__(self, plan: Plan, reader: Reader, functions: Functions, max_runs: int, mode: Mode = "auto") -> None:
+    def __init__(
+        self, plan: Plan, reader: Reader, functions: Functions, max_runs: int, mode: Mode = "auto", ended: bool = False
+    ) -> None:
         self.plan, self.reader, self.functions = plan, reader, functions
         self.without_key = 0  # events that are in no partition
         self._kinds: dict[str, Kind] = {}  # what the attributes were in all batches so far
@@ -52,9 +55,12 @@ class Detector:
         self.store = Store(plan, reader, functions)
         self.intake = Intake(plan, reader, functions)
         self._max_runs, self._mode = max_runs, mode
+        self._ended: list[Ended] | None = [] if ended else None  # since somebody last asked
         self.matcher: Matcher = self._automaton()
         self._work_before: dict[str, int] = {}  # what was done by plans that it has left, and not again by this one
         self.why_no_tree = "plan='automaton' was asked for" if mode == "automaton" else why_no_tree(plan)
+        if ended:
+            self.why_no_tree = self.why_no_tree or _ABOUT_RUNS
         self._choose_at = _CHOOSE_FROM if mode == "auto" else 1  # choose a plan when so many events have come
         self.emission = Emission(plan, self.store)
         self._passes_all = self.emission.is_plain and not plan.query.returns
@@ -63,8 +69,9 @@ class Detector:
         functions.kinds = self._kind
 
     def _automaton(self) -> RunMatcher:
-        make = GeneralMatcher if self.plan.plain is None else PlainMatcher
-        return make(self.plan, self.store, self._max_runs)
+        if self.plan.plain is None:
+            return GeneralMatcher(self.plan, self.store, self._max_runs)
+        return PlainMatcher(self.plan, self.store, self._max_runs, reports=self._ended is not None)
 
     def _ask(self) -> None:
         """Say who asks functions and sources now."""
@@ -94,6 +101,8 @@ class Detector:
             matches = self._emitted(self.matcher.run(start))
         if chosen is not None and chosen.ledger is not None:
             self._note(chosen, chosen.ledger, taken.rows)
+        if self._ended is not None:
+            self._gather_ended(self._ended)
         self._reclaim()
         return matches
 
@@ -197,6 +206,8 @@ class Detector:
         """Return the matches that only the end of the stream completes."""
         self._ask()
         matches = self._emitted(self.matcher.flush())
+        if self._ended is not None:
+            self._gather_ended(self._ended)
         return matches + self._settled(self.emission.flush())
 
     # --- what is postponed ------------------------------------------------------------------------------------
@@ -245,6 +256,33 @@ class Detector:
         is_open = (low <= found.high) & (clock[found.part] - first(found.first) <= self.emission.rules.within)
         return self.output.of_runs(found.in_windows(low, found.high).pick(np.flatnonzero(is_open)))
 
+    def ended(self) -> Ended:
+        """Return the runs that have ended since this was last called, and forget them."""
+        assert self._ended is not None, "only if they are asked for"
+        assert isinstance(self.matcher, PlainMatcher), "other kernels do not know"
+        self.matcher.end_runs()
+        self._gather_ended(self._ended)
+        ended, self._ended = together(self._ended), []
+        return ended
+
+    def has_ended(self) -> bool:
+        """Return whether there are runs that have ended and that nobody has asked for."""
+        if self._ended is None:
+            return False
+        self._ended = [self.ended()]
+        return len(self._ended[0]) > 0
+
+    def _gather_ended(self, ended: list[Ended]) -> None:
+        """Lay out the runs that have ended, as long as their events are there."""
+        assert isinstance(self.matcher, PlainMatcher)
+        for over in self.matcher.take_over():
+            rows, _ = over.found.per_window()
+            is_abandoned, numbers = over.is_abandoned[rows], over.by[rows]
+            by = np.full(len(rows), -1, np.int64)
+            by[is_abandoned] = self.store.seq(numbers[is_abandoned])
+            why = tuple(np.where(is_abandoned, ABANDONED, TIMED_OUT).tolist())
+            ended.append(Ended(self.output.of_runs(over.found), why, by))
+
     def _emitted(self, steps: Iterator[tuple[Found, int, int]]) -> Matches:
         matches = Matches()
         for found, start, stop in steps:
@@ -272,6 +310,8 @@ class Detector:
         store = self.store
         if not store.size:
             return
+        if self._ended is not None:
+            self._ended = [self.ended()]  # the events of runs that are over go now
         needed = self.matcher.needed()
         for waiting in (self.emission, self.postponed):
             oldest = None if waiting is None else waiting.oldest_event()

@@ -11,14 +11,15 @@ import numpy as np
 from penstock.engine.answers import PENDING, Awaited, StillPendingError
 from penstock.engine.batches import SEQ, TIME, TYPE, Reader
 from penstock.engine.detector import Detector, Mode
+from penstock.engine.ended import Ended, check_ended
 from penstock.engine.functions import Functions, check_registered
 from penstock.engine.hooks import Hooks, size_of
 from penstock.engine.intake import attributes
 from penstock.engine.matcher import TooManyRunsError, quota
 from penstock.engine.matches import Matches
 from penstock.engine.obligations import Waiting
+from penstock.engine.queries import EngineError, weighted
 from penstock.engine.snapshots import SnapshotError, pack, unpack
-from penstock.errors import PenstockError
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
 from penstock.pattern.render import render
@@ -30,10 +31,6 @@ from penstock.plan.terms import Calls
 
 MAX_RUNS = 20_000_000
 _FORGET_FROM = 1 << 16  # fewer texts are not worth looking for those to forget
-
-
-class EngineError(PenstockError):
-    """An engine that is used in a way it cannot be."""
 
 
 class Engine:
@@ -54,8 +51,10 @@ class Engine:
         remotes: the sources that queries look up with REMOTE, by name: dicts, or anything else with `get(key)`.
         postpone: whether sources may answer `penstock.PENDING`: not there yet. Conditions that need such a value are
             postponed, and matches held, until `resolve` brings it; `must_block` says which queries cannot do that.
+        ended: whether runs that end without a match are kept until `ended()` asks for them; for plain queries.
 
     Raises:
+        EngineError: an option does not go with a query, or with another.
         FunctionError: a query names a function or a source that is not given.
 
     Examples:
@@ -80,6 +79,7 @@ class Engine:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         remotes: Mapping[str, Any] | None = None,
         postpone: bool = False,
+        ended: bool = False,
     ) -> None:
         if plan not in get_args(Mode):
             raise EngineError(f"plan={plan!r} is none of {', '.join(map(repr, get_args(Mode)))}")
@@ -87,7 +87,7 @@ class Engine:
         self.queries: Sequence[ast.Query] = [query for query, _ in pairs]
         self.weights: Sequence[float] = [weight for _, weight in pairs]
         self._max_runs, self._mode, self._is_over = max_runs, plan, False
-        self._postpone, self._flushed = postpone, Matches()
+        self._postpone, self._ended, self._flushed = postpone, ended, Matches()
         self._is_ending = False  # flush() was called, and values are missing
         self._failure = ""  # why it takes no more batches
         self._texts_kept = 0
@@ -95,9 +95,11 @@ class Engine:
             validate(query, strict=False)
         check_registered(self.queries, functions or {}, remotes or {})
         plans = [planned(query, Calls.DERIVED, postpones=postpone) for query in self.queries]
+        if ended:
+            check_ended(plans, plan)
         self._reader = Reader((name for each in plans for name in attributes(each)), type=type, time=time, seq=seq)
         self._functions = Functions(functions or {}, remotes or {}, self._reader.texts, postpones=postpone)
-        self._detectors = [Detector(each, self._reader, self._functions, max_runs, plan) for each in plans]
+        self._detectors = [Detector(each, self._reader, self._functions, max_runs, plan, ended) for each in plans]
 
     def process(self, batch: Any, hooks: Hooks | Sequence[Hooks | None] | None = None) -> Matches:
         """Return the matches that a batch completes.
@@ -258,6 +260,20 @@ class Engine:
         """
         return sum((detector.runs() for detector in self._detectors), Matches())
 
+    def ended(self) -> Ended:
+        """Return the runs that have ended without a match since this was last called, and forget them.
+
+        Each is returned once; flush() ends all that are open. A run that moved on has not ended; under EACH, LAST and
+        CUMULATIVE nor has one from which something was taken: what it became is a match, or ends itself. Runs that were
+        dropped are not among them.
+
+        Raises:
+            EngineError: the engine was made without `ended=True`.
+        """
+        if not self._ended:
+            raise EngineError("this engine does not keep runs that ended\n  fix: Engine(query, ended=True)")
+        return sum((detector.ended() for detector in self._detectors), Ended())
+
     def kept(self) -> Ints:
         """Return the numbers (`seq`) of the events that may still be part of a match, and perhaps of some more."""
         stores = [detector.store for detector in self._detectors]
@@ -342,6 +358,8 @@ class Engine:
     def snapshot(self) -> bytes:
         """Return all that the engine knows; `restore` goes on from there."""
         self._check_usable()
+        if any(detector.has_ended() for detector in self._detectors):
+            raise EngineError("runs have ended that a snapshot would lose\n  fix: call ended() before snapshot()")
         return pack(
             {
                 "queries": [render(query) for query in self.queries],
@@ -351,6 +369,7 @@ class Engine:
                 "plan": self._mode,
                 "has_texts": int(self._functions.has_texts),
                 "postpone": int(self._postpone),
+                **({"ended": 1} if self._ended else {}),
                 "answers": self._functions.answers.state(),
                 "reader": self._reader.state(),
                 "detectors": {str(k): detector.state() for k, detector in enumerate(self._detectors)},
@@ -387,30 +406,17 @@ class Engine:
                 functions=functions,
                 remotes=remotes,
                 postpone=bool(state["postpone"]),
+                ended=bool(state.get("ended", 0)),
             )
             engine._functions.answers.restore(state["answers"])
             engine._reader, known = Reader.from_state(state["reader"]), engine._functions
             known.texts, known.has_texts, known.when_text = engine._reader.texts, bool(state["has_texts"]), []
             plans = [detector.plan for detector in engine._detectors]
             engine._detectors = [
-                Detector(each, engine._reader, known, engine._max_runs, engine._mode) for each in plans
+                Detector(each, engine._reader, known, engine._max_runs, engine._mode, engine._ended) for each in plans
             ]
             for k, detector in enumerate(engine._detectors):
                 detector.restore(state["detectors"][str(k)])
         except (KeyError, TypeError, ValueError) as error:
             raise SnapshotError(f"the snapshot does not hold what it should: {error}") from error
         return engine
-
-
-def weighted(queries: Any) -> list[tuple[ast.Query, float]]:
-    """Return queries with their weights; a query without one has 1.
-
-    Raises:
-        EngineError: there is none, or a text instead of a query.
-    """
-    if isinstance(queries, str):
-        raise EngineError("an engine takes queries, not their text\n  fix: Engine(pk.parse(text))")
-    every = [queries] if isinstance(queries, ast.Query) else list(queries)
-    if not every:
-        raise EngineError("an engine needs at least one query")
-    return [(each, 1.0) if isinstance(each, ast.Query) else (each[0], float(each[1])) for each in every]

@@ -10,12 +10,15 @@ import numpy as np
 
 from penstock.engine.chains import Chains, endings, spare
 from penstock.engine.elements import Elements
+from penstock.engine.ended import Over
 from penstock.engine.found import Found, SmallInts
 from penstock.engine.hooks import Hooks
 from penstock.engine.matcher import MAX_FOUND, TooManyRunsError, quota
 from penstock.engine.plain_hooks import drop_counted, open_runs, run_cells, with_hooks
+from penstock.engine.plain_state import restored, state_of
 from penstock.engine.store import Store
-from penstock.kernel.plain import process, process_tallied
+from penstock.kernel.ending import end_over
+from penstock.kernel.plain import process, process_noted
 from penstock.kernel.plain_memory import new_plain_memory, with_plain_room
 from penstock.kernel.reclaiming import chain_lengths, keep_needed, number_rounds, unroll_chains
 from penstock.kernel.sweeping import sweep_all
@@ -28,7 +31,7 @@ from penstock.plan.layout import (
     HAS_FOUND,
     HAS_MATCHES,
     HAS_NODES,
-    HELD_NEXT,
+    HAS_OVER,
     HELD_NODE,
     HELD_SEEN,
     REACH,
@@ -47,16 +50,18 @@ _MOST_FOUND = 4 * MAX_FOUND  # they take little room: an int32 each, and a group
 class PlainMatcher:
     """Finds the matches of a plain query."""
 
-    def __init__(self, plan: Plan, store: Store, max_runs: int) -> None:
+    def __init__(self, plan: Plan, store: Store, max_runs: int, *, reports: bool = False) -> None:
         assert plan.plain is not None, "the general kernel runs queries that are not plain"
         self.plan, self.store = plan, store
         self.tables = plan.plain._replace(options=plan.plain.options.copy())
-        self.tables.options[layout.PLAIN_MAX_RUNS] = max_runs
+        self.tables.options[layout.PLAIN_MAX_RUNS], self.tables.options[layout.PLAIN_REPORTS] = max_runs, reports
+        self.tables.options[layout.PLAIN_SEEN] |= reports
         sizes = len(plan.numbered.variables), len(plan.terms.columns), len(plan.terms.references)
         self.memory = new_plain_memory(self.tables, *sizes, store.constants())
         self._loops = np.array([bool(v.loops) for v in plan.numbered.variables])
         self._has_rounds = (bool(plan.query.returns) or plan.postpones) and bool(self._loops.any())
         self._nodes_kept = 0
+        self._over: list[Over] = []  # runs that have ended, if they are reported; their events are in the store
         self._chains: WeakSet[Chains] = WeakSet()  # matches that were given out; those that somebody still has
         self._stopped = layout.DONE, -1  # why and before which event the kernel last stopped
         self._places = (np.cumsum([not v.is_negated for v in plan.numbered.variables]) - 1).astype(np.int32)
@@ -98,7 +103,9 @@ class PlainMatcher:
         return self.drop_counted(sizes, quota(utility, sizes, count).reshape(utility.shape), None)
 
     def run_cells(self, bins: int, left: Floats | None) -> Ints:
-        """Return how many runs there are of each state and with each part left; see `Engine.run_cells`."""
+        """Return how many runs there are of each state and with each part left; see `Engine.drop_runs_of_all`."""
+        if self.tables.options[layout.PLAIN_REPORTS]:
+            self._sweep(self.store.size - 1)  # what is over has ended, and was not dropped
         return run_cells(self.tables, self.memory, self.store.now, bins, left)
 
     def drop_counted(self, sizes: Ints, wanted: Ints, seed: int | None) -> Ints:
@@ -129,13 +136,14 @@ class PlainMatcher:
                         at = at + elements.counts[kept.variable][chosen] - 1
                     events = found.events[elements.places[kept.variable][at]]
                     m.registers[slot, live[chosen]] = self.store.columns[kept.column, self.store.places(events)]
-        sweep_all(self.tables, m, self.store.size - 1)
+        self._sweep(self.store.size - 1)
 
     def _run(self, start: int, drain: Callable[[], _T]) -> Iterator[tuple[_T, int, int]]:
         self._load()
         self._stopped = layout.DONE, -1
         at, stop = start, self.store.size
-        step = process_tallied if self.memory.ledger.shape[0] else process
+        is_noted = len(self.memory.ledger) or self.tables.options[layout.PLAIN_REPORTS]
+        step = process_noted if is_noted else process
         while True:
             status, at = step(self.tables, self.memory, at, stop)
             count = int(self.memory.sizes[HAS_FOUND])
@@ -181,7 +189,7 @@ class PlainMatcher:
     def _make_room(self, status: int, at: int) -> None:
         is_new, self._stopped = self._stopped != (status, at), (status, at)
         if status == layout.TOO_MANY_RUNS:
-            sweep_all(self.tables, self.memory, at - 1)
+            self._sweep(at - 1)
             if is_new:  # some of them were over
                 return
             raise TooManyRunsError(int(self.tables.options[layout.PLAIN_MAX_RUNS]), at)
@@ -189,12 +197,17 @@ class PlainMatcher:
             self._reclaim_nodes(at - 1)
             if is_new and 4 * self._nodes_kept < self.memory.nodes.shape[1]:
                 return
+        if status == layout.MORE_OVER:
+            self._sweep(at - 1)
+            return
         self.memory = with_plain_room(self.memory, status)
         if status == layout.MORE_RUNS:
-            sweep_all(self.tables, self.memory, at - 1)  # builds the indexes anew
+            self._sweep(at - 1)  # builds the indexes anew
 
     def flush(self) -> Iterator[tuple[Found, int, int]]:
-        """Return what only the end of the stream completes: nothing."""
+        """Return what only the end of the stream completes: nothing. If runs are reported, all end."""
+        if self.tables.options[layout.PLAIN_REPORTS]:
+            self._end_over(0, ends_all=True)
         return iter(())
 
     def advance(self, ts: int) -> Iterator[tuple[Found, int, int]]:
@@ -244,7 +257,7 @@ class PlainMatcher:
     def runs(self) -> Found:
         """Return the open runs, as if they were matches."""
         m, options = self.memory, self.tables.options
-        sweep_all(self.tables, m, self.store.size - 1)
+        self._sweep(self.store.size - 1)
         live = self._live()
         nodes = m.runs[HELD_NODE, live]
         events, variables = m.nodes[layout.LINK_EVENT, nodes], m.nodes[layout.LINK_VARIABLE, nodes]
@@ -280,12 +293,55 @@ class PlainMatcher:
             "runs": len(self._live()),
         }
 
+    # --- runs that end without a match --------------------------------------------------------------------------
+
+    def _sweep(self, now: int) -> None:
+        """Drop the runs that are over at an event, in bulk; report them first, if they are reported."""
+        if self.tables.options[layout.PLAIN_REPORTS] and now >= 0:
+            self._end_over(int(self.memory.events[layout.EVENT_TS, now]))
+        sweep_all(self.tables, self.memory, now)
+
+    def _end_over(self, now: int, *, ends_all: bool = False) -> None:
+        """Let the runs leave that are over by a time, and note them; there is room for a while."""
+        self._drain_over()
+        room = 2 * int(self.memory.segments[SEGMENT_SIZE].sum()) + 256
+        if self.memory.over.shape[1] < room:
+            self.memory = self.memory._replace(over=np.zeros((layout.OVER_WIDTH, 2 * room), np.int64))
+        end_over(self.tables, self.memory, now, ends_all)
+
+    def _drain_over(self) -> None:
+        """Lay out the runs that have ended: their elements may be reclaimed, and their events get other places."""
+        m, count = self.memory, int(self.memory.sizes[HAS_OVER])
+        if not count:
+            return
+        over = m.over[:, :count]
+        nodes, by = over[layout.OVER_NODE], over[layout.OVER_BY]
+        events, variables = m.nodes[layout.LINK_EVENT, nodes], m.nodes[layout.LINK_VARIABLE, nodes]
+        low, high = over[layout.OVER_LOW].copy(), over[layout.OVER_HIGH].copy()
+        found = self._unrolled(m.nodes[layout.LINK_PARENT, nodes], events, variables, low, high)
+        numbers = np.where(by >= 0, self.store.numbers[by], -1)
+        self._over.append(Over(found, over[layout.OVER_WHY] == layout.ABANDONED, numbers))
+        m.sizes[HAS_OVER] = 0
+
+    def end_runs(self) -> None:
+        """Note the runs that are over by now."""
+        if self.store.size:
+            self._end_over(self.store.now)
+
+    def take_over(self) -> list[Over]:
+        """Return the runs that have ended since this was last called."""
+        self._drain_over()
+        over, self._over = self._over, []
+        return over
+
     # --- memory -----------------------------------------------------------------------------------------------
 
     def _reclaim_nodes(self, now: int) -> None:
         """Drop the elements that no run goes back to, after dropping the runs that are over."""
         m = self.memory
-        sweep_all(self.tables, m, now)
+        self._sweep(now)
+        self._drain_over()
+        m = self.memory
         is_held = spare([each for each in self._chains if each.nodes is m.nodes], m.nodes)
         to, places = np.empty_like(m.nodes) if is_held else m.nodes, np.zeros(int(m.sizes[HAS_NODES]), np.int32)
         m.sizes[HAS_NODES] = self._nodes_kept = keep_needed(m.segments, m.runs, m.nodes, places, to)
@@ -304,7 +360,8 @@ class PlainMatcher:
         """Follow the store: events have new places."""
         m, live = self.memory, self._live()
         m.nodes[layout.LINK_EVENT, : self._nodes_kept] = places[m.nodes[layout.LINK_EVENT, : self._nodes_kept]]
-        m.runs[HELD_SEEN, live] = -1
+        if self.tables.options[layout.PLAIN_MOVES]:
+            m.runs[HELD_SEEN, live] = -1
         self.tables.options[layout.PLAIN_TALLIES] = 0
         m.sizes[HAS_EVENTS] = self.store.size
 
@@ -317,50 +374,18 @@ class PlainMatcher:
     def reindex(self) -> None:
         """Follow a change of the registers: texts have new numbers."""
         self.memory = self.memory._replace(constants=self.store.constants())
-        sweep_all(self.tables, self.memory, self.store.size - 1)
+        self._sweep(self.store.size - 1)
 
     # --- snapshots --------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """Return all that must survive, after dropping what is over."""
         self._reclaim_nodes(self.store.size - 1)
-        m, live = self.memory, self._live()
-        is_packed = len(live) == int(m.segments[SEGMENT_SIZE].sum())
-        assert is_packed, "a sweep leaves no gaps"
-        spans = [slice(s, s + n) for s, n in zip(m.segments[SEGMENT_START], m.segments[SEGMENT_SIZE], strict=True)]
-        runs = m.runs[: layout.HELD_WIDTH].copy()
-        runs[HELD_NEXT] = -1  # indexes are rebuilt, and without one it holds what the last sweep left there
-        return {
-            "sizes": m.sizes,
-            "newest": m.newest,
-            "segment_sizes": m.segments[SEGMENT_SIZE],
-            "nodes": m.nodes[:, : self._nodes_kept],
-            **{f"runs.{s}": runs[:, span] for s, span in enumerate(spans)},
-            **{f"registers.{s}": m.registers[:, span] for s, span in enumerate(spans)},
-        }
+        return state_of(self.memory, self._nodes_kept)
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; the store has been restored."""
-        sizes = state["segment_sizes"]
-        m = self.memory
-        rooms = np.maximum(m.segments[layout.SEGMENT_ROOM], sizes + sizes // 2)
-        segments = m.segments.copy()
-        segments[SEGMENT_START] = np.concatenate([[0], np.cumsum(rooms)[:-1]])
-        segments[SEGMENT_SIZE], segments[layout.SEGMENT_ROOM] = sizes, rooms
-        runs = np.zeros((layout.HELD_WIDTH, int(rooms.sum())), np.int32)
-        registers = np.zeros((m.registers.shape[0], runs.shape[1]))
-        for s, (start, size) in enumerate(zip(segments[SEGMENT_START], sizes, strict=True)):
-            runs[:, start : start + size] = state[f"runs.{s}"]
-            registers[:, start : start + size] = state[f"registers.{s}"]
-        kept = state["nodes"].shape[1]
-        nodes = np.zeros((layout.LINK_WIDTH, max(256, kept + kept // 2)), np.int32)
-        nodes[:, :kept] = state["nodes"]
-        self._nodes_kept = kept
-        sizes_now = np.zeros_like(m.sizes)
-        sizes_now[: len(state["sizes"])] = state["sizes"]  # an older snapshot has fewer
-        self.memory = m._replace(
-            sizes=sizes_now, newest=state["newest"].copy(), segments=segments, runs=runs,
-            registers=registers, nodes=nodes, heads=np.full(runs.shape[1], -1, np.int32),
-        )  # fmt: skip
+        self.memory, self._nodes_kept = restored(self.memory, state), state["nodes"].shape[1]
+        self.tables.options[layout.PLAIN_TALLIES] = 0
         self._load()
-        sweep_all(self.tables, self.memory, self.store.size - 1)  # builds the indexes
+        self._sweep(self.store.size - 1)  # builds the indexes

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from penstock.kernel.asking_plain import ask_openings, ask_runs, is_resolved, resolve, shed_windows, taker
 from penstock.kernel.compiling import entry, inlined, part
+from penstock.kernel.ending import has_room_to_report, note_over, note_taken
 from penstock.kernel.observing import observe
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.plain_registers import copy_register, set_registers
+from penstock.kernel.plain_room import goes_on, has_kills, has_room_to_kill, room_for
 from penstock.kernel.scanning import reach_of, scan
-from penstock.kernel.sweeping import add_to_index, sweep_due
+from penstock.kernel.sweeping import add_to_index, is_any_due, sweep_due
 from penstock.kernel.tallying import begin_event, end_event, leave, state_of, tally, uncount
 from penstock.plan.layout import (
     COPY_RUN,
@@ -45,9 +47,7 @@ from penstock.plan.layout import (
     LINK_VARIABLE,
     MATCH_NODE,
     MORE_CANDIDATES,
-    MORE_FOUND,
-    MORE_NODES,
-    MORE_RUNS,
+    MORE_OVER,
     NEWEST_LOW,
     NEWEST_POS,
     NO_WAY,
@@ -64,22 +64,18 @@ from penstock.plan.layout import (
     PLAIN_LAST,
     PLAIN_LOW,
     PLAIN_MASK,
-    PLAIN_MAX_RUNS,
     PLAIN_MOVES,
     PLAIN_OBSERVES,
     PLAIN_PART,
+    PLAIN_REPORTS,
     PLAIN_SHEDS,
     PLAIN_SKIPS,
     PLAIN_SOURCE,
-    PLAIN_STEP,
     PLAIN_STEP_END,
     PLAIN_TALLIES,
     PLAIN_TARGET,
     PLAIN_VARIABLE,
     REACH,
-    SEGMENT_DEAD,
-    SEGMENT_NEED,
-    SEGMENT_ROOM,
     SEGMENT_SIZE,
     SEGMENT_START,
     SHRINK,
@@ -87,55 +83,11 @@ from penstock.plan.layout import (
     SPAN_LOW,
     TAKE,
     TALLY_KEPT,
-    TOO_MANY_RUNS,
 )
 from penstock.plan.plain import PlainTables
 from penstock.plan.tables import Floats
 
 State = int
-
-
-@inlined
-def goes_on(t: PlainTables, state: int) -> bool:
-    """Return whether runs can be in a state: there are steps from it."""
-    return bool(t.states[state, PLAIN_STEP] < t.states[state, PLAIN_STEP_END])
-
-
-@inlined
-def room_for(t: PlainTables, m: PlainMemory) -> int:
-    """Return DONE if there is room for what the groups bring, or what there is too little of."""
-    nodes, found, made, copies = m.sizes[HAS_NODES], m.sizes[HAS_FOUND], 0, 0
-    for g in range(m.sizes[HAS_GROUPS]):
-        if m.groups[g, GROUP_KIND] == TAKE:
-            target = t.steps[m.groups[g, GROUP_STEP], PLAIN_TARGET]
-            m.segments[SEGMENT_NEED, target] = m.segments[SEGMENT_SIZE, target]
-        elif m.groups[g, GROUP_KIND] == COPY_RUN:
-            copies += m.groups[g, GROUP_TO] - m.groups[g, GROUP_FROM]
-    is_short = False
-    if copies > 0:  # it is not known here of which state they are
-        for s in range(len(t.states)):
-            m.segments[SEGMENT_NEED, s] = m.segments[SEGMENT_SIZE, s] + copies
-            is_short |= goes_on(t, s) and m.segments[SEGMENT_NEED, s] > m.segments[SEGMENT_ROOM, s]
-    for g in range(m.sizes[HAS_GROUPS]):
-        if m.groups[g, GROUP_KIND] == TAKE:
-            size = m.groups[g, GROUP_TO] - m.groups[g, GROUP_FROM]
-            target = t.steps[m.groups[g, GROUP_STEP], PLAIN_TARGET]
-            found += size * t.states[target, PLAIN_ENDS]
-            if goes_on(t, target):
-                made += size
-                m.segments[SEGMENT_NEED, target] += size
-                is_short |= m.segments[SEGMENT_NEED, target] > m.segments[SEGMENT_ROOM, target]
-    if m.registers.shape[1] > t.options[PLAIN_MAX_RUNS]:  # else there are no places for too many
-        runs = made + copies
-        for s in range(len(t.states)):
-            runs += m.segments[SEGMENT_SIZE, s] - m.segments[SEGMENT_DEAD, s]
-        if runs > t.options[PLAIN_MAX_RUNS]:
-            return TOO_MANY_RUNS
-    if is_short:
-        return MORE_RUNS
-    if nodes + made > m.nodes.shape[1]:
-        return MORE_NODES
-    return MORE_FOUND if found > m.found.shape[1] else DONE
 
 
 # --- making groups true ----------------------------------------------------------------------------------------
@@ -278,24 +230,7 @@ def make_true(t: PlainTables, m: PlainMemory, event: int) -> None:
 
 
 @inlined
-def has_kills(t: PlainTables) -> bool:
-    """Return whether the query has negations."""
-    return bool(t.states[0, PLAIN_KILL] < t.states[len(t.states) - 1, PLAIN_KILL_END])
-
-
-@inlined
-def has_room_to_kill(t: PlainTables, m: PlainMemory) -> bool:
-    """Return whether all runs that a negation may end could be candidates, those that this event makes too."""
-    for s in range(1, len(t.states)):
-        if t.states[s, PLAIN_KILL] < t.states[s, PLAIN_KILL_END]:
-            size = max(m.segments[SEGMENT_SIZE, s], m.segments[SEGMENT_NEED, s] if m.sizes[HAS_GROUPS] > 0 else 0)
-            if size >= m.candidates.shape[1]:
-                return False
-    return True
-
-
-@inlined
-def kill_runs(t: PlainTables, m: PlainMemory, event: int, tallies: bool) -> None:
+def kill_runs(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) -> None:
     """Let the runs leave that a negated event ends; not those that have just taken this event."""
     for s in range(1, len(t.states)):
         for kill in range(t.states[s, PLAIN_KILL], t.states[s, PLAIN_KILL_END]):
@@ -305,9 +240,11 @@ def kill_runs(t: PlainTables, m: PlainMemory, event: int, tallies: bool) -> None
             for c in range(scan(t, m, s, kill, event, 0)):
                 run = m.candidates[PICK_RUN, c]
                 if m.nodes[LINK_EVENT, m.runs[HELD_NODE, run]] != event:
-                    leave(m, s, run)
-                    if tallies and t.options[PLAIN_TALLIES] == TALLY_KEPT:
+                    if is_noted and t.options[PLAIN_REPORTS]:
+                        note_over(t, m, s, run, event)
+                    if is_noted and t.options[PLAIN_TALLIES] == TALLY_KEPT:
                         uncount(m, s, run)
+                    leave(m, s, run)
 
 
 @inlined
@@ -318,15 +255,30 @@ def note_newest(m: PlainMemory, event: int) -> None:
 
 
 @inlined
-def process_event(t: PlainTables, m: PlainMemory, event: int, tallies: bool) -> int:
+def is_shed_by_worth(t: PlainTables, m: PlainMemory, event: int) -> bool:
+    """Return whether an event is worth too little to the open runs."""
+    return bool(t.options[PLAIN_TALLIES]) and bool(m.ledger[event - m.sizes[HAS_BATCH], LEDGER_SHED])
+
+
+@inlined
+def note_groups(t: PlainTables, m: PlainMemory, event: int) -> None:
+    """Note what the groups will do, before they are made true."""
+    if t.options[PLAIN_TALLIES]:
+        tally(t, m, event)
+    if t.options[PLAIN_REPORTS]:
+        note_taken(t, m, event)
+
+
+@inlined
+def process_event(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) -> int:
     """Process an event; return DONE, or what there is no room for; then nothing has changed.
 
-    `tallies` is a constant, for each of the entries: without tallies there is no code for them.
+    `is_noted` is a constant, for each of the entries: `process` has no code for what is not noted.
     """
     m.sizes[HAS_GROUPS] = 0
     m.sizes[HAS_STAMP] = (m.sizes[HAS_STAMP] + 1) & 0x3FFFFFFF  # an event that is asked again is not seen yet
     variable = taker(m, event)
-    if variable == NO_WAY or (tallies and m.ledger[event - m.sizes[HAS_BATCH], LEDGER_SHED]):
+    if variable == NO_WAY or (is_noted and is_shed_by_worth(t, m, event)):
         note_newest(m, event)
         return DONE
     count = ask_runs(t, m, event, variable)
@@ -346,16 +298,18 @@ def process_event(t: PlainTables, m: PlainMemory, event: int, tallies: bool) -> 
             return status
     if has_kills(t) and not has_room_to_kill(t, m):
         return MORE_CANDIDATES
+    if is_noted and t.options[PLAIN_REPORTS] and not has_room_to_report(m):
+        return MORE_OVER
     if t.options[PLAIN_OBSERVES]:
         observe(t, m, event)
-    if tallies:
-        tally(t, m, event)
+    if is_noted:
+        note_groups(t, m, event)
     note_newest(m, event)
     if m.sizes[HAS_GROUPS] > 0:
         make_true(t, m, event)
     if has_kills(t):
-        kill_runs(t, m, event, tallies)
-    if m.sizes[HAS_GROUPS] > 0 or has_kills(t):
+        kill_runs(t, m, event, is_noted)
+    if (m.sizes[HAS_GROUPS] > 0 or has_kills(t)) and not (is_noted and t.options[PLAIN_REPORTS]):
         sweep_due(t, m, event)
     return DONE
 
@@ -371,12 +325,19 @@ def process(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int,
 
 
 @entry
-def process_tallied(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int, int]:
-    """Like `process`, with a ledger; compiled by itself, so that nobody else pays for it."""
+def process_noted(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int, int]:
+    """Like `process`, with a ledger and reports of runs that end; compiled by itself, so that nobody else pays for it.
+
+    Runs that are over must be reported before they are swept, so it stops for that: MORE_OVER.
+    """
     for event in range(start, stop):
-        begin_event(t, m, event)
+        if t.options[PLAIN_TALLIES]:
+            begin_event(t, m, event)
         status = process_event(t, m, event, True)
         if status != DONE:
             return status, event
-        end_event(m, event)
+        if t.options[PLAIN_TALLIES]:
+            end_event(m, event)
+        if t.options[PLAIN_REPORTS] and is_any_due(m):
+            return MORE_OVER, event + 1
     return DONE, stop

@@ -38,6 +38,7 @@ class PlainMemory(NamedTuple):
     # Elements of runs: a run is a chain from its newest element to its first; runs share their beginnings.
     nodes: NDArray[np.int32]  # (3, ·) a node's parent is before it, or -1
     found: NDArray[np.int32]  # (4, ·) matches, as they are found, and groups of them that end alike
+    over: Ints  # (5, ·) runs that ended without a match; no places unless these are reported
     spans: Ints  # (2, ·) the windows of the matches; no places without WINDOW
     # While thinking: what the event may do; bounds of a step; one block of answers; the stack machine.
     candidates: Ints  # (4, ·)
@@ -96,6 +97,7 @@ def new_plain_memory(
         np.full(states * room, -1, np.int32),
         np.zeros((layout.LINK_WIDTH, 160 * room), np.int32),
         np.zeros((layout.MATCH_WIDTH, room), np.int32),
+        np.zeros((layout.OVER_WIDTH, 0), np.int64),
         np.zeros((layout.SPAN_WIDTH, room if t.options[layout.PLAIN_LOW] >= 0 else 0), np.int64),
         np.zeros((layout.PICK_WIDTH, room), np.int64),
         np.zeros((4 * len(t.steps) + 16, layout.GROUP_WIDTH), np.int64),

@@ -20,8 +20,8 @@ from penstock.plan.layout import (
     PLAIN_HIGH,
     PLAIN_INDEX,
     PLAIN_LAST,
-    PLAIN_MOVES,
     PLAIN_PART,
+    PLAIN_SEEN,
     PLAIN_WITHIN,
     REACH,
     SEGMENT_DEAD,
@@ -110,7 +110,7 @@ def sweep(t: PlainTables, m: PlainMemory, state: int, now: int) -> None:
     while moved < end and staying[moved] == moved:
         moved += 1
     for k in range(m.runs.shape[0]):
-        if k != HELD_NEXT and (k != HELD_SEEN or t.options[PLAIN_MOVES]):
+        if k != HELD_NEXT and (k != HELD_SEEN or t.options[PLAIN_SEEN]):
             close_up(m.runs[k], staying, moved, end)
     for k in range(m.registers.shape[0]):
         close_up(m.registers[k], staying, moved, end)
@@ -123,11 +123,26 @@ def sweep(t: PlainTables, m: PlainMemory, state: int, now: int) -> None:
 
 
 @inlined
+def is_due(m: PlainMemory, state: int) -> bool:
+    """Return whether a state has grown by half since it was last swept, or many of its runs have left."""
+    size = m.segments[SEGMENT_SIZE, state]
+    return bool(size > m.segments[SEGMENT_SWEEP, state] or m.segments[SEGMENT_DEAD, state] > FIRST_SWEEP + size // 4)
+
+
+@inlined
+def is_any_due(m: PlainMemory) -> bool:
+    """Return whether a state is to be swept."""
+    is_any = False
+    for s in range(1, m.segments.shape[1]):
+        is_any |= is_due(m, s)
+    return is_any
+
+
+@inlined
 def sweep_due(t: PlainTables, m: PlainMemory, now: int) -> None:
-    """Sweep the states that have grown by half since they were last swept, or of whose runs many have left."""
+    """Sweep the states that are due."""
     for s in range(1, len(t.states)):
-        size = m.segments[SEGMENT_SIZE, s]
-        if size > m.segments[SEGMENT_SWEEP, s] or m.segments[SEGMENT_DEAD, s] > FIRST_SWEEP + size // 4:
+        if is_due(m, s):
             sweep(t, m, s, now)
 
 

@@ -93,14 +93,16 @@ PLAIN_BY_COUNT, PLAIN_MOVES, PLAIN_CONSUMES, PLAIN_WITHIN, PLAIN_LOW, PLAIN_HIGH
 PLAIN_LAST, PLAIN_BIRTH, PLAIN_MAX_RUNS = range(7, 10)
 # and hooks: whether runs of some states skip an event, it is shed from some windows, what happens to it is counted;
 # whether there is a ledger (0, or how open runs are counted for it); whether it is counted from where to where runs go
-PLAIN_SKIPS, PLAIN_SHEDS, PLAIN_OBSERVES, PLAIN_TALLIES, PLAIN_TRACES, PLAIN_OPTIONS = range(10, 16)
+PLAIN_SKIPS, PLAIN_SHEDS, PLAIN_OBSERVES, PLAIN_TALLIES, PLAIN_TRACES = range(10, 15)
+# whether runs that end without a match are reported; whether HELD_SEEN is in use, for one reason or another
+PLAIN_REPORTS, PLAIN_SEEN, PLAIN_OPTIONS = range(15, 18)
 # how open runs are counted: as they come and go; or anew at each event, where more than WITHIN ends them
 TALLY_KEPT, TALLY_ANEW = 1, 2
 # the register of every run: the time, or position, of its first event
 REACH = 0
 
 # rows of PlainMemory.runs and .nodes
-HELD_NODE, HELD_NEXT, HELD_SEEN, HELD_WIDTH = range(4)
+HELD_NODE, HELD_NEXT, HELD_SEEN, HELD_WIDTH = range(4)  # SEEN: the last event asked about (FIRST), or see `ending.py`
 HELD_FIRST = HELD_WIDTH  # a row that is there from the first time that runs are tallied, and right while they are
 LINK_EVENT, LINK_VARIABLE, LINK_PARENT, LINK_WIDTH = range(4)
 # rows of PlainMemory.segments, behind START, SIZE and ROOM
@@ -109,6 +111,10 @@ SEGMENT_SWEEP, SEGMENT_DEAD, SEGMENT_NEED, PLAIN_SEGMENT_WIDTH = range(3, 7)
 # event completes, its first match, the event and the variable. Rows of PlainMemory.spans: of each match, its windows
 MATCH_NODE, ENDED_FIRST, ENDED_EVENT, ENDED_VARIABLE, MATCH_WIDTH = range(5)
 SPAN_LOW, SPAN_HIGH, SPAN_WIDTH = range(3)
+# rows of PlainMemory.over: of each run that ended without a match, its newest element, the windows in which it ended,
+# why, and the event that forbade it or -1
+OVER_NODE, OVER_LOW, OVER_HIGH, OVER_WHY, OVER_BY, OVER_WIDTH = range(6)
+TIMED_OUT, ABANDONED = range(2)
 # rows of PlainMemory.candidates and .groups
 PICK_RUN, PICK_LOW, PICK_HIGH, PICK_STEP, PICK_ORDER, PICK_WIDTH = range(6)
 GROUP_KIND, GROUP_STEP, GROUP_FROM, GROUP_TO, GROUP_WIDTH = range(5)
@@ -129,6 +135,6 @@ NEXT_OPENER = 0
 NEWEST_POS, NEWEST_LOW, NEWEST_WIDTH = range(3)
 # places in PlainMemory.sizes
 HAS_EVENTS, HAS_NODES, HAS_FOUND, HAS_BIRTHS, HAS_GROUPS, HAS_STAMP, HAS_BATCH = range(7)
-HAS_CHECKS, HAS_CREATED, HAS_MATCHES, HAS_ENDED, HAS_SIZES = range(7, 12)
+HAS_CHECKS, HAS_CREATED, HAS_MATCHES, HAS_ENDED, HAS_OVER, HAS_SIZES = range(7, 13)
 # what `process` may say besides DONE, MORE_CANDIDATES, MORE_RUNS, MORE_NODES, MORE_FOUND
-TOO_MANY_RUNS = 7
+TOO_MANY_RUNS, MORE_OVER = 7, 8

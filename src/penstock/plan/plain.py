@@ -100,7 +100,7 @@ class _Packing:
         options[layout.PLAIN_MOVES], options[layout.PLAIN_CONSUMES] = moves, consumes
         options[layout.PLAIN_WITHIN] = within_of(query)
         options[layout.PLAIN_MAX_RUNS] = 2**62
-        options[layout.PLAIN_SKIPS : layout.PLAIN_TRACES + 1] = 0
+        options[layout.PLAIN_SKIPS : layout.PLAIN_REPORTS + 1], options[layout.PLAIN_SEEN] = 0, moves
         wanted = {
             layout.PLAIN_LOW: query.window is not None,
             layout.PLAIN_HIGH: query.window is not None,

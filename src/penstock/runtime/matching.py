@@ -16,7 +16,7 @@ from penstock.pattern import ast
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.runtime.costs import SHED, Costs
 from penstock.runtime.splitting import split
-from penstock.runtime.stream import Stream
+from penstock.runtime.stream import PAIR_BITS, Stream
 from penstock.shedding.history import Elements, History, Progress
 from penstock.shedding.positions import cells
 from penstock.shedding.quality import Found
@@ -69,6 +69,7 @@ class Operator:
         self.queries, self.weights = [query for query, _ in queries], [weight for _, weight in queries]
         self.stream = Stream(self.queries, is_split=is_split, names=names)
         asked = [split(query) for query in self.queries] if is_split else self.queries
+        self._asked, self._options = asked, options
         self.engine = Engine(asked, plan="automaton", **options)
         self._bins = bins
         self._limit = self.queries[0].limit if is_split else None
@@ -79,6 +80,7 @@ class Operator:
         self._may_leave_out = all(_takes_no_note(query, is_split=is_split) for query in self.queries)
         self._is_limited: Bools = np.zeros(0, np.bool_)
         self._closed = 0  # windows before this one are over
+        self._is_told = False  # whether the engine tells which runs a negated event has ended
 
     def take(self, events: Any) -> None:
         """Take the events of a stream."""
@@ -93,6 +95,10 @@ class Operator:
     def observe(self) -> None:
         """Count from now on what strategies learn from."""
         types = len(self.stream.names)
+        has_negations = any(isinstance(node, ast.Negation) for query in self.queries for node in ast.walk(query))
+        if has_negations and not self._is_told and not self.engine.work["events"]:
+            self._is_told = True
+            self.engine = Engine(self._asked, plan="automaton", ended=True, **self._options)
         self.counting = [Counting(types, self.bins, len(states)) for states in self.engine.states]
 
     # --- slices -----------------------------------------------------------------------------------------------
@@ -113,6 +119,7 @@ class Operator:
         left_out = None if self._may_leave_out else is_shed[fed]
         hooks = [self._hooks(query, view, fed, decision, left_out, taken[query]) for query in range(len(self.queries))]
         matches = self.engine.process(batch, hooks)
+        self._note_abandoned()
         for ledger, rows in zip(ledgers, taken, strict=True):
             ledger[fed] = rows
         if decision.worth is not None:
@@ -158,6 +165,19 @@ class Operator:
             found = Found.of(query, of_matches, laid.offsets, laid.variables.astype(np.int64), rows)
             parts.append(Found(found.queries[kept], found.windows[kept], found.events[kept]))
         return Found.joined(parts)
+
+    def _note_abandoned(self) -> None:
+        """Note the runs that a negated event has ended, and this event: it is worth as much as one that completes."""
+        if self.counting is None or not self._is_told:
+            return
+        ended, first = self.engine.ended(), 0
+        for layout, chunk in ended.runs.chunks:
+            laid, query = chunk.laid_out(), self._place(layout.query)
+            by, first = ended.by[first : first + len(laid)], first + len(laid)
+            rows, windows = self.stream.of_pairs(laid.seq)
+            variables = laid.variables.astype(np.int64)
+            elements = self._walks[query].abandoned(laid.offsets, variables, rows, windows, by >> PAIR_BITS, by >= 0)
+            self.counting[query].abandoned.append(elements)
 
     def _place(self, name: str | None) -> int:
         names = [query.name for query in self.queries]
@@ -261,9 +281,32 @@ class _Walk:
         owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         order = np.lexsort((rows, owners))
         rows, windows, taken = rows[order], windows[order], self.positive[variables[order]]
-        states = np.zeros(len(rows), np.int64)
-        _walk(self.next, offsets, taken, states)
+        states, _ = self._states(offsets, taken)
         return Elements(owners, rows, windows, states, len(offsets) - 1)
+
+    def abandoned(
+        self, offsets: Ints, variables: Ints, rows: Ints, windows: Ints, by: Ints, chosen: Bools
+    ) -> Elements:  # fmt: skip
+        """Return the elements of some runs, and the events that ended them, which are the last of each."""
+        whole = self.elements(offsets, variables, rows, windows)
+        order = np.lexsort((rows, whole.owners))
+        last = self._states(offsets, self.positive[variables[order]])[1]
+        runs = np.flatnonzero(chosen)
+        kept = chosen[whole.owners]
+        numbers = np.cumsum(chosen) - 1
+        return Elements(
+            np.concatenate([numbers[whole.owners[kept]], np.arange(len(runs))]),
+            np.concatenate([whole.rows[kept], by[runs]]),
+            np.concatenate([whole.windows[kept], whole.windows[offsets[:-1][runs]]]),
+            np.concatenate([whole.states[kept], last[runs]]),
+            len(runs),
+        )
+
+    def _states(self, offsets: Ints, variables: Ints) -> tuple[Ints, Ints]:
+        """Return the state before each element, and the one behind the last of each match."""
+        states, last = np.zeros(len(variables), np.int64), np.zeros(len(offsets) - 1, np.int64)
+        _walk(self.next, offsets, variables, states, last)
+        return states, last
 
     def rewards(self, costs: Costs, query: int) -> Floats:
         """Return R(s, s') in nanoseconds: a check, and a run or a match if it moves on."""
@@ -276,12 +319,13 @@ class _Walk:
 
 
 @compiled
-def _walk(following: Ints, offsets: Ints, variables: Ints, states: Ints) -> None:
+def _walk(following: Ints, offsets: Ints, variables: Ints, states: Ints, last: Ints) -> None:
     for match in range(len(offsets) - 1):
         state = 0
         for k in range(offsets[match], offsets[match + 1]):
             states[k] = state
             state = following[state, variables[k]]
+        last[match] = state
 
 
 def _named(query: ast.Query, names: tuple[str, ...]) -> Floats:

@@ -10,8 +10,9 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 
 from penstock.engine.detector import Mode
-from penstock.engine.engine import MAX_RUNS, weighted
+from penstock.engine.engine import MAX_RUNS
 from penstock.engine.intake import attributes as read_by
+from penstock.engine.queries import weighted
 from penstock.pattern import ast
 from penstock.pattern.durations import DurationError, microseconds
 from penstock.pattern.schema import Schema

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from penstock.engine.detector import Mode
-from penstock.engine.engine import MAX_RUNS, weighted
+from penstock.engine.engine import MAX_RUNS
+from penstock.engine.queries import weighted
 from penstock.pattern import ast
 from penstock.pattern.render import render
 from penstock.pattern.schema import Schema

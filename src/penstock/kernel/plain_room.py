@@ -1,0 +1,94 @@
+"""Plain queries: is there room for all that an event brings? Asked before anything is changed."""
+
+from __future__ import annotations
+
+from penstock.kernel.compiling import inlined
+from penstock.kernel.plain_memory import PlainMemory
+from penstock.plan.layout import (
+    COPY_RUN,
+    DONE,
+    GROUP_FROM,
+    GROUP_KIND,
+    GROUP_STEP,
+    GROUP_TO,
+    HAS_FOUND,
+    HAS_GROUPS,
+    HAS_NODES,
+    MORE_FOUND,
+    MORE_NODES,
+    MORE_RUNS,
+    PLAIN_ENDS,
+    PLAIN_KILL,
+    PLAIN_KILL_END,
+    PLAIN_MAX_RUNS,
+    PLAIN_STEP,
+    PLAIN_STEP_END,
+    PLAIN_TARGET,
+    SEGMENT_DEAD,
+    SEGMENT_NEED,
+    SEGMENT_ROOM,
+    SEGMENT_SIZE,
+    TAKE,
+    TOO_MANY_RUNS,
+)
+from penstock.plan.plain import PlainTables
+
+
+@inlined
+def goes_on(t: PlainTables, state: int) -> bool:
+    """Return whether runs can be in a state: there are steps from it."""
+    return bool(t.states[state, PLAIN_STEP] < t.states[state, PLAIN_STEP_END])
+
+
+@inlined
+def room_for(t: PlainTables, m: PlainMemory) -> int:
+    """Return DONE if there is room for what the groups bring, or what there is too little of."""
+    nodes, found, made, copies = m.sizes[HAS_NODES], m.sizes[HAS_FOUND], 0, 0
+    for g in range(m.sizes[HAS_GROUPS]):
+        if m.groups[g, GROUP_KIND] == TAKE:
+            target = t.steps[m.groups[g, GROUP_STEP], PLAIN_TARGET]
+            m.segments[SEGMENT_NEED, target] = m.segments[SEGMENT_SIZE, target]
+        elif m.groups[g, GROUP_KIND] == COPY_RUN:
+            copies += m.groups[g, GROUP_TO] - m.groups[g, GROUP_FROM]
+    is_short = False
+    if copies > 0:  # it is not known here of which state they are
+        for s in range(len(t.states)):
+            m.segments[SEGMENT_NEED, s] = m.segments[SEGMENT_SIZE, s] + copies
+            is_short |= goes_on(t, s) and m.segments[SEGMENT_NEED, s] > m.segments[SEGMENT_ROOM, s]
+    for g in range(m.sizes[HAS_GROUPS]):
+        if m.groups[g, GROUP_KIND] == TAKE:
+            size = m.groups[g, GROUP_TO] - m.groups[g, GROUP_FROM]
+            target = t.steps[m.groups[g, GROUP_STEP], PLAIN_TARGET]
+            found += size * t.states[target, PLAIN_ENDS]
+            if goes_on(t, target):
+                made += size
+                m.segments[SEGMENT_NEED, target] += size
+                is_short |= m.segments[SEGMENT_NEED, target] > m.segments[SEGMENT_ROOM, target]
+    if m.registers.shape[1] > t.options[PLAIN_MAX_RUNS]:  # else there are no places for too many
+        runs = made + copies
+        for s in range(len(t.states)):
+            runs += m.segments[SEGMENT_SIZE, s] - m.segments[SEGMENT_DEAD, s]
+        if runs > t.options[PLAIN_MAX_RUNS]:
+            return TOO_MANY_RUNS
+    if is_short:
+        return MORE_RUNS
+    if nodes + made > m.nodes.shape[1]:
+        return MORE_NODES
+    return MORE_FOUND if found > m.found.shape[1] else DONE
+
+
+@inlined
+def has_kills(t: PlainTables) -> bool:
+    """Return whether the query has negations."""
+    return bool(t.states[0, PLAIN_KILL] < t.states[len(t.states) - 1, PLAIN_KILL_END])
+
+
+@inlined
+def has_room_to_kill(t: PlainTables, m: PlainMemory) -> bool:
+    """Return whether all runs that a negation may end could be candidates, those that this event makes too."""
+    for s in range(1, len(t.states)):
+        if t.states[s, PLAIN_KILL] < t.states[s, PLAIN_KILL_END]:
+            size = max(m.segments[SEGMENT_SIZE, s], m.segments[SEGMENT_NEED, s] if m.sizes[HAS_GROUPS] > 0 else 0)
+            if size >= m.candidates.shape[1]:
+                return False
+    return True
