@@ -11,11 +11,12 @@ import numpy as np
 from penstock.engine.answers import PENDING, Awaited, StillPendingError
 from penstock.engine.batches import SEQ, TIME, TYPE, Reader
 from penstock.engine.detector import Detector, Mode
+from penstock.engine.dropping import drop_from_all
 from penstock.engine.ended import Ended, check_ended
 from penstock.engine.functions import Functions, check_registered
 from penstock.engine.hooks import Hooks, size_of
 from penstock.engine.intake import attributes
-from penstock.engine.matcher import TooManyRunsError, quota
+from penstock.engine.matcher import TooManyRunsError
 from penstock.engine.matches import Matches
 from penstock.engine.obligations import Waiting
 from penstock.engine.queries import EngineError, weighted
@@ -335,13 +336,7 @@ class Engine:
             HookError: a query does not run on the plain kernel, which alone can do this.
         """
         matchers = [detector.keep_plain_runs() for detector in self._detectors]
-        each = [matcher.run_cells(utility.shape[1], left) for matcher, utility in zip(matchers, utilities, strict=True)]
-        joint = [np.concatenate([np.asarray(array).reshape(-1) for array in arrays]) for arrays in (utilities, each)]
-        parts = np.split(quota(joint[0], joint[1], count), np.cumsum([sizes.size for sizes in each])[:-1])
-        dropped = 0
-        for matcher, sizes, wanted in zip(matchers, each, parts, strict=True):
-            dropped += int(matcher.drop_counted(sizes, wanted.reshape(sizes.shape), seed).sum())
-        return dropped
+        return drop_from_all(matchers, count, utilities, left, seed)
 
     @property
     def work(self) -> dict[str, int]:
