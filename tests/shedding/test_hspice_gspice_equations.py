@@ -16,7 +16,7 @@ from penstock.shedding.zobrist import HashTable, Zobrist, edges_of, ranges_of
 
 
 def test_utilities_of_figure_5_3() -> None:
-    # A at 0 met 6 runs in s0, took part in 3, of which 2 completed: 33 %; A at 2: 4 met, 2 took part, 1 completed: 25 %.
+    # A at 0 met 6 runs in s0 and took part in 2 that completed: 33 %; A at 2 met 4, took part in 1 that did: 25 %.
     completed, asked = np.zeros((2, 5, 2)), np.zeros((2, 5, 2))
     completed[0, 0, 0], asked[0, 0, 0] = 2, 6
     completed[0, 2, 0], asked[0, 2, 0] = 1, 4

@@ -75,6 +75,7 @@ class Operator:
         self._limit = self.queries[0].limit if is_split else None
         self._walks = [_Walk(detector.plan) for detector in self.engine._detectors]
         self.counting: list[Counting] | None = None
+        self.keeps_ledger = True  # whether it is noted what each pair takes: a virtual clock needs it
         self.counts: Bools | None = None  # (W,) the windows that are observed; None: all
         # Whether a pair that is shed need not come to the engine at all: nothing counts or neighbours it there.
         self._may_leave_out = all(_takes_no_note(query, is_split=is_split) for query in self.queries)
@@ -129,7 +130,9 @@ class Operator:
     def _hooks(
         self, query: int, view: View, fed: Ints, decision: Decision, left_out: Bools | None, ledger: Ints
     ) -> Hooks:  # fmt: skip
-        hooks: dict[str, Any] = {"events": left_out, "ledger": ledger}
+        hooks: dict[str, Any] = {"events": left_out}
+        if self.keeps_ledger or decision.worth is not None:
+            hooks["ledger"] = ledger
         if decision.hidden is not None:
             hooks["states"] = decision.hidden[query][:, fed]
         if decision.worth is not None and decision.least is not None:

@@ -85,6 +85,7 @@ class Loop:
         stop = stream.size if stop is None else stop
         self.run = Run(np.zeros(stop - start), shed_by_cell=np.zeros((len(stream.names), 20), np.int64))
         self._time, found, at = self.full_time, [], start
+        self.operator.keeps_ledger = isinstance(clock, VirtualClock)
         self._begin()
         while at < stop:
             if clock.arrived() <= at - start:
@@ -193,6 +194,8 @@ class Loop:
             count = command.runs_of(load)
             return command, NOTHING, self._drop_runs(count, at, load.runs) if count > 0 else 0
         self._aim(command.share, view)
+        if command.share == 0 and not shedder.strategy.follows:
+            return command, NOTHING, 0
         decision = shedder.strategy.decide(view)
         return command, decision if command.share > 0 else NOTHING, 0
 

@@ -11,6 +11,7 @@ from penstock.kernel.compiling import compiled
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.shedding.views import View
 
+SmallInts = NDArray[Any]  # of bytes
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
@@ -28,11 +29,12 @@ def _by_cell(
     table: Floats, types: Ints, numbers: Ints, rows: Ints, windows: Ints, positions: Ints, sizes: Ints, seed: int,
     result: Bools,
 ) -> None:  # fmt: skip
-    count = table.shape[1]
+    count, size, scale = table.shape[1], 0, 0.0
     for k in range(len(rows)):
-        row, size = rows[k], sizes[k]
-        at = min(positions[k], size - 1)
-        share = table[types[row], at * count // size]
+        if sizes[k] != size:
+            size, scale = sizes[k], count / sizes[k]
+        row = rows[k]
+        share = table[types[row], int(min(positions[k], size - 1) * scale + 1e-9)]
         result[k] = share >= 1.0 or (share > 0.0 and _unit(numbers[row], windows[k], seed) < share)
 
 
@@ -47,29 +49,34 @@ def by_cell(table: Floats, view: View, seed: int) -> Bools:
 
 @compiled
 def _by_level(
-    utilities: Ints, levels: Floats, types: Ints, numbers: Ints, rows: Ints, windows: Ints, positions: Ints,
-    sizes: Ints, seed: int, result: Bools,
+    utilities: SmallInts, parts: SmallInts, levels: Floats, types: Ints, numbers: Ints, rows: Ints, windows: Ints,
+    positions: Ints, sizes: Ints, seed: int, result: Bools,
 ) -> None:  # fmt: skip
-    count, parts = utilities.shape[1], len(levels)
+    # A division takes longer than all the rest: it is done once for windows of the same size.
+    count, size, scale = utilities.shape[1], 0, 0.0
     for k in range(len(rows)):
-        row, size = rows[k], sizes[k]
-        cell = min(positions[k], size - 1) * count // size
-        share = levels[cell * parts // count, utilities[types[row], cell]]
+        if sizes[k] != size:
+            size, scale = sizes[k], count / sizes[k]
+        row = rows[k]
+        cell = int(min(positions[k], size - 1) * scale + 1e-9)
+        share = levels[parts[cell], utilities[types[row], cell]]
         result[k] = share >= 1.0 or (share > 0.0 and _unit(numbers[row], windows[k], seed) < share)
 
 
-def by_level(utilities: Ints, levels: Floats, view: View, seed: int) -> Bools:
+def by_level(utilities: SmallInts, parts: SmallInts, levels: Floats, view: View, seed: int) -> Bools:
     """Return which pairs are dropped, by their utility and what each partition of the window drops of it.
 
     Args:
-        utilities: (T, B) whole numbers.
-        levels: (partitions, U) the share to drop of each utility.
+        utilities: (T, B) whole numbers from 0 to 100, a byte each: they should stay in the cache.
+        parts: (B,) the partition that a cell is in.
+        levels: (partitions, 101) the share to drop of each utility.
         view: the pairs.
         seed: of the choice among those of the same utility.
     """
     result = np.zeros(len(view), np.bool_)
     _by_level(
-        utilities, levels, view.types, view.numbers, view.rows, view.windows, view.positions, view.sizes, seed, result
+        utilities, parts, levels, view.types, view.numbers, view.rows, view.windows, view.positions, view.sizes, seed,
+        result,
     )  # fmt: skip
     return result
 
@@ -90,10 +97,11 @@ def by_utility(utilities: Floats, below: float, share: float, numbers: Ints, see
 
 @compiled
 def _gather(table: NDArray[Any], types: Ints, rows: Ints, positions: Ints, sizes: Ints, result: NDArray[Any]) -> None:
-    count = table.shape[1]
+    count, size, scale = table.shape[1], 0, 0.0
     for k in range(len(rows)):
-        size = sizes[k]
-        at = min(positions[k], size - 1) * count // size
+        if sizes[k] != size:
+            size, scale = sizes[k], count / sizes[k]
+        at = int(min(positions[k], size - 1) * scale + 1e-9)
         for s in range(table.shape[2]):
             result[s, k] = table[types[rows[k]], at, s]
 

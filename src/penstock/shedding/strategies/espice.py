@@ -51,6 +51,8 @@ class Espice(Strategy):
 
     def __post_init__(self) -> None:
         self._levels: Floats = np.zeros((1, LEVELS))  # the share that is dropped, by partition and utility
+        self._parts = np.zeros(self.utilities.shape[1], np.uint16)  # the partition of each cell
+        self._bytes = self.utilities.astype(np.uint8)
         self._tables: dict[int, Floats] = {}  # by number of partitions, (partitions, LEVELS): occurrences
 
     @classmethod
@@ -60,7 +62,8 @@ class Espice(Strategy):
 
     def aim(self, share: float, partitions: int = 1) -> None:
         """Find the threshold of each partition (algorithm 4, lines 1 to 7)."""
-        tables = self.tables(partitions)
+        tables, cells = self.tables(partitions), self.utilities.shape[1]
+        self._parts = (np.arange(cells) * partitions // cells).astype(np.uint16)
         self._levels = np.zeros((partitions, LEVELS))
         for levels, table in zip(self._levels, tables, strict=True):
             amount = drop_amount(share, float(table[-1]))
@@ -81,4 +84,4 @@ class Espice(Strategy):
 
     def decide(self, view: View) -> Decision:
         """Return what is shed of a slice: a single look-up for each pair (algorithm 4, lines 8 to 17)."""
-        return Decision(pairs=by_level(self.utilities, self._levels, view, self.seed))
+        return Decision(pairs=by_level(self._bytes, self._parts, self._levels, view, self.seed))

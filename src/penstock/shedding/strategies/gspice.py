@@ -132,8 +132,8 @@ class Gspice(Strategy):
         seed: of the choice among events of the same utility.
     """
 
-    model: ClassVar[str] = "hash"
     trees: ClassVar[int] = 0
+    follows: ClassVar[bool] = True
 
     features: Features
     table: HashTable

@@ -25,11 +25,13 @@ class Strategy(ABC):
         name: as users spell it.
         level: what it drops: events of the stream; events from windows; events from runs; whole runs.
         effort: what a decision costs.
+        follows: whether it must see all events, also when nothing is shed.
     """
 
     name: ClassVar[str]
     level: ClassVar[Level]
     effort: ClassVar[Effort] = Effort()
+    follows: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
