@@ -62,35 +62,52 @@ def test_every_run_that_neither_moves_on_nor_matches_ends_once(shape: Shape, row
     assert matches == slow.moves[2, 3]
 
 
-@pytest.mark.parametrize("text", [
-    "PATTERN SEQ(A a, B b, C c) WHERE a.v < b.v WITHIN 20 s {} SELECT EACH",
+FIRSTS = [
     "PATTERN SEQ(A a, B b, C c) WHERE a.v < b.v WITHIN 20 s {} SELECT FIRST",
     "PATTERN SEQ(A a, B b, C c) WITHIN 20 s {} SELECT FIRST CONSUME ALL",
-    "PATTERN SEQ(A a, B b, NOT X n, C c) WHERE a.v < b.v WITHIN 20 s {} SELECT EACH",
     "PATTERN SEQ(A a, B b, NOT X n, C c) WHERE a.v < b.v WITHIN 20 s {} SELECT FIRST",
+    "PATTERN SEQ(A a, B b, NOT X n, C c) WITHIN 20 s {} SELECT FIRST CONSUME b",
     "PATTERN SEQ(A a, B+ b[], C c) WHERE a.v < b[i].v WITHIN 3 s {} SELECT FIRST",
+]
+EACHS = [
+    "PATTERN SEQ(A a, B b, C c) WHERE a.v < b.v WITHIN 20 s {} SELECT EACH",
+    "PATTERN SEQ(A a, B b, NOT X n, C c) WHERE a.v < b.v WITHIN 20 s {} SELECT EACH",
     "PATTERN SEQ(A a, B+ b[]) WHERE a.v < b[i].v WITHIN 2 s {} SELECT EACH",
-])  # fmt: skip
+]
+
+
+def ended_apart(text: str, rows: list[Row], shed: list[int]) -> list[tuple[Any, ...]]:
+    """Return what ends in each window by itself."""
+    ended: list[tuple[Any, ...]] = []
+    for window in range(-2, rows[-1][1] // SECOND + 1 if rows else 0):
+        left = [
+            (k, row)
+            for k, (row, bits) in enumerate(zip(rows, shed, strict=True))
+            if window * SECOND <= row[1] < (window + 3) * SECOND and not bits >> (window - row[1] // SECOND + 2) & 1
+        ]
+        alone = pk.Engine(pk.parse(text.format("")), ended=True)
+        alone.process(batch([row for _, row in left]) | {"seq": [k for k, _ in left]})
+        alone.flush()
+        ended += [(*each[:3], window * SECOND) for each in listed(alone.ended())]
+    return ended
+
+
+@pytest.mark.parametrize(("text", "sheds"), [*((e, False) for e in EACHS + FIRSTS), *((e, True) for e in FIRSTS)])
 @settings(max_examples=30, deadline=None)
 @given(rows=streams(), seed=st.integers(0, 2**20))
-def test_a_run_ends_window_by_window(text: str, rows: list[Row], seed: int) -> None:
+def test_a_run_ends_window_by_window(text: str, sheds: bool, rows: list[Row], seed: int) -> None:
     rows, random = rows[:30], Random(seed)
-    wanted: list[tuple[Any, ...]] = []
-    for window in range(-2, rows[-1][1] // SECOND + 1 if rows else 0):
-        inside = [(k, row) for k, row in enumerate(rows) if window * SECOND <= row[1] < (window + 3) * SECOND]
-        alone = pk.Engine(pk.parse(text.format("")), ended=True)
-        alone.process(batch([row for _, row in inside]) | {"seq": [k for k, _ in inside]})
-        alone.flush()
-        wanted += [(*each[:3], window * SECOND) for each in listed(alone.ended())]
+    shed = [random.choice([0, 0, 1, 2, 5, 7]) if sheds else 0 for _ in rows]
     engine, got = pk.Engine(pk.parse(text.format("WINDOW 3 s EVERY 1 s")), ended=True), []
     for start, stop in pieces(len(rows), random):
-        engine.process(batch(rows[start:stop]) | {"seq": list(range(start, stop))})
+        hooks = pk.Hooks(windows=np.array(shed[start:stop], np.int64)) if sheds else None
+        engine.process(batch(rows[start:stop]) | {"seq": list(range(start, stop))}, hooks)
         if random.random() < 0.5:
             got += listed(engine.ended())
             engine = again(engine)
     engine.flush()
     got += listed(engine.ended())
-    assert Counter(got) == Counter(wanted)
+    assert Counter(got) == Counter(ended_apart(text, rows, shed))
 
 
 def test_many_runs_end() -> None:

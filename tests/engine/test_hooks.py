@@ -17,6 +17,12 @@ EACH = "PATTERN SEQ(A a, B b, C c) WHERE a.v < b.v WITHIN 20 s"
 FIRST = f"{EACH} SELECT FIRST"
 CONSUME = f"{EACH} SELECT FIRST CONSUME ALL"
 WINDOW = "WINDOW 12 s EVERY 3 s"
+NEGATIONS = [
+    "PATTERN SEQ(A a, NOT B b, C c) WITHIN 20 s",
+    "PATTERN SEQ(A a, NOT B b, C c) WHERE b.v > a.v WITHIN 20 s SELECT FIRST",
+    "PATTERN SEQ(A a, B b, NOT A n, C c) WHERE n.v > b.v WITHIN 20 s SELECT FIRST CONSUME ALL",
+    "PATTERN SEQ(A a, NOT B m, NOT C n, A b, C c) WHERE m.v = a.v AND n.v > a.v WITHIN 20 s",
+]
 
 
 def some_events(seed: int, count: int = 60) -> list[Event]:
@@ -57,7 +63,7 @@ def windows_of(event: Event) -> range:
     return range((event.ts - 12_000_000) // 3_000_000 + 1, event.ts // 3_000_000 + 1)
 
 
-@pytest.mark.parametrize("query", [EACH, FIRST, CONSUME])
+@pytest.mark.parametrize("query", [EACH, FIRST, CONSUME, *NEGATIONS])
 @pytest.mark.parametrize("seed", range(8))
 def test_an_event_that_is_shed_from_a_window_is_gone_from_that_window_only(query: str, seed: int) -> None:
     events, random = some_events(seed, 40), np.random.default_rng(seed)
@@ -72,6 +78,18 @@ def test_an_event_that_is_shed_from_a_window_is_gone_from_that_window_only(query
         ]
         wanted |= {row for row in truth(text, left) if row[0] == number * 3_000_000}
     assert found(text, events, Hooks(windows=shed)) == wanted != truth(text, events)
+
+
+@pytest.mark.parametrize("policy", ["EACH", "FIRST"])
+def test_many_runs_go_on_in_windows_from_which_a_negated_event_is_shed(policy: str) -> None:
+    """There are more parts of runs than there is room for at first."""
+    text = f"PATTERN SEQ(A a, NOT B b, C c) WITHIN 20 s {WINDOW} SELECT {policy}"
+    events = [Event("A", 9_000_000, k, {"v": 0}) for k in range(400)]
+    events += [Event("B", 10_000_000, 400, {"v": 0}), Event("C", 11_000_000, 401, {"v": 0})]
+    shed = np.zeros(402, np.int64)
+    shed[400] = 0b0101
+    windows = [row[0] for row in found(text, events, Hooks(windows=shed))]
+    assert {window: windows.count(window) for window in set(windows)} == {0: 400, 6_000_000: 400}
 
 
 def test_example_1_of_the_thesis() -> None:

@@ -117,8 +117,12 @@ class Detector:
         hooks.check(size, len(self.plan.automaton.states))
         if not hooks.needs_runs:
             return
-        if hooks.windows is not None and self.plan.numbered.negations:
-            raise HookError("events of a query with a negation cannot be shed from some of their windows only")
+        if hooks.windows is not None and self.plan.numbered.negations and self.plan.plain is None:
+            raise HookError(
+                "the general kernel cannot shed events of a query with a negation from some of their windows only, and "
+                f"the query needs it: {self.plan.why_not_plain}\n"
+                "  fix: change that part of the query; or shed by events and states"
+            )
         matcher = self.keep_runs()
         if hooks.tallies and not isinstance(matcher, PlainMatcher):
             raise HookError(

@@ -18,6 +18,7 @@ from penstock.engine.plain_hooks import drop_counted, open_runs, run_cells, with
 from penstock.engine.plain_state import restored, state_of
 from penstock.engine.store import Store
 from penstock.kernel.ending import end_over
+from penstock.kernel.memory import wider
 from penstock.kernel.plain import process, process_noted
 from penstock.kernel.plain_memory import new_plain_memory, with_plain_room
 from penstock.kernel.reclaiming import chain_lengths, keep_needed, number_rounds, unroll_chains
@@ -142,8 +143,7 @@ class PlainMatcher:
         self._load()
         self._stopped = layout.DONE, -1
         at, stop = start, self.store.size
-        is_noted = len(self.memory.ledger) or self.tables.options[layout.PLAIN_REPORTS]
-        step = process_noted if is_noted else process
+        step = process_noted if self._is_noted() else process
         while True:
             status, at = step(self.tables, self.memory, at, stop)
             count = int(self.memory.sizes[HAS_FOUND])
@@ -154,6 +154,12 @@ class PlainMatcher:
                 return
             if status != layout.MORE_FOUND or not count or self.memory.found.shape[1] < _MOST_FOUND:
                 self._make_room(status, at)
+
+    def _is_noted(self) -> bool:
+        """Return whether something is asked for that the leaner entry of the kernel does not do."""
+        options = self.tables.options
+        splits = bool(options[layout.PLAIN_SHEDS]) and bool(self.plan.numbered.negations)
+        return len(self.memory.ledger) > 0 or bool(options[layout.PLAIN_REPORTS]) or splits
 
     def _load(self) -> None:
         """Take over what the store has got: its arrays may have grown."""
@@ -199,6 +205,8 @@ class PlainMatcher:
                 return
         if status == layout.MORE_OVER:
             self._sweep(at - 1)
+            if not is_new:
+                self.memory = self.memory._replace(over=wider(self.memory.over, 2 * self.memory.over.shape[1]))
             return
         self.memory = with_plain_room(self.memory, status)
         if status == layout.MORE_RUNS:

@@ -15,6 +15,7 @@ from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.tallying import leave
 from penstock.plan.layout import (
     ABANDONED,
+    EVENT_HIGH,
     EVENT_LOW,
     GROUP_FROM,
     GROUP_KIND,
@@ -36,6 +37,7 @@ from penstock.plan.layout import (
     PLAIN_HIGH,
     PLAIN_LOW,
     PLAIN_MOVES,
+    PLAIN_SHEDS,
     PLAIN_SOURCE,
     REACH,
     SEGMENT_SIZE,
@@ -48,11 +50,16 @@ from penstock.plan.plain import PlainTables
 
 
 @inlined
-def has_room_to_report(m: PlainMemory) -> bool:
-    """Return whether all runs could end at an event: in windows that have closed, and in the others."""
-    needed = m.sizes[HAS_OVER]
+def has_room_to_report(t: PlainTables, m: PlainMemory, event: int) -> bool:
+    """Return whether all runs could end at an event: in windows that have closed, and in the others.
+
+    Those are one stretch, unless the event is shed from some of them.
+    """
+    needed, most = m.sizes[HAS_OVER], 2
+    if t.options[PLAIN_SHEDS]:
+        most += m.events[EVENT_HIGH, event] - m.events[EVENT_LOW, event]
     for s in range(1, m.segments.shape[1]):
-        needed += 2 * m.segments[SEGMENT_SIZE, s]
+        needed += most * m.segments[SEGMENT_SIZE, s]
     return bool(needed <= m.over.shape[1])
 
 
@@ -73,17 +80,23 @@ def first_window(t: PlainTables, m: PlainMemory, run: int) -> int:
 
 
 @part
-def note_over(t: PlainTables, m: PlainMemory, state: int, run: int, event: int) -> None:
-    """Note that a run has ended: an event forbade it, in the windows that the event is in; or (-1) time has passed."""
+def note_windows(t: PlainTables, m: PlainMemory, state: int, run: int, low: int, high: int, why: int, by: int) -> None:
+    """Note that a run has ended in windows low .. high, but for those in which something was taken from it."""
     if t.states[state, PLAIN_ENDS]:
         return  # it was a match, too
+    if not t.options[PLAIN_MOVES] and m.runs[HELD_SEEN, run] >= 0:
+        high = min(high, first_window(t, m, run) + m.runs[HELD_SEEN, run] - 1)
+    note(m, run, low, high, why, by)
+
+
+@part
+def note_over(t: PlainTables, m: PlainMemory, state: int, run: int, event: int) -> None:
+    """Note that a run has ended: an event forbade it, in the windows that the event is in; or (-1) time has passed."""
     low = first_window(t, m, run)
     high = low if t.options[PLAIN_LOW] < 0 else int(m.registers[t.options[PLAIN_HIGH], run])
-    if not t.options[PLAIN_MOVES] and m.runs[HELD_SEEN, run] >= 0:
-        high = low + m.runs[HELD_SEEN, run] - 1
     closed = high if event < 0 else m.events[EVENT_LOW, event] - 1
-    note(m, run, low, min(high, closed), TIMED_OUT, -1)
-    note(m, run, max(low, closed + 1), high, ABANDONED, event)
+    note_windows(t, m, state, run, low, min(high, closed), TIMED_OUT, -1)
+    note_windows(t, m, state, run, max(low, closed + 1), high, ABANDONED, event)
 
 
 @part

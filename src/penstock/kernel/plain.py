@@ -8,15 +8,16 @@ register. So the kernel can stop before any event, and go on after penstock.kern
 from __future__ import annotations
 
 from penstock.kernel.asking_plain import ask_openings, ask_runs, is_resolved, resolve, shed_windows, taker
-from penstock.kernel.compiling import entry, inlined, part
-from penstock.kernel.ending import has_room_to_report, note_over, note_taken
+from penstock.kernel.compiling import entry, inlined
+from penstock.kernel.ending import has_room_to_report, note_taken
+from penstock.kernel.killing import copy_run, kill_runs
 from penstock.kernel.observing import observe
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.plain_registers import copy_register, set_registers
-from penstock.kernel.plain_room import goes_on, has_kills, has_room_to_kill, room_for
-from penstock.kernel.scanning import reach_of, scan
+from penstock.kernel.plain_room import goes_on, has_kills, has_room_to_kill, room_for, room_to_split
+from penstock.kernel.scanning import reach_of
 from penstock.kernel.sweeping import add_to_index, is_any_due, sweep_due
-from penstock.kernel.tallying import begin_event, end_event, leave, state_of, tally, uncount
+from penstock.kernel.tallying import begin_event, end_event, leave, state_of, tally
 from penstock.plan.layout import (
     COPY_RUN,
     DONE,
@@ -59,8 +60,6 @@ from penstock.plan.layout import (
     PLAIN_ENDS,
     PLAIN_HIGH,
     PLAIN_INDEX,
-    PLAIN_KILL,
-    PLAIN_KILL_END,
     PLAIN_LAST,
     PLAIN_LOW,
     PLAIN_MASK,
@@ -69,7 +68,6 @@ from penstock.plan.layout import (
     PLAIN_PART,
     PLAIN_REPORTS,
     PLAIN_SHEDS,
-    PLAIN_SKIPS,
     PLAIN_SOURCE,
     PLAIN_STEP_END,
     PLAIN_TALLIES,
@@ -82,7 +80,6 @@ from penstock.plan.layout import (
     SPAN_HIGH,
     SPAN_LOW,
     TAKE,
-    TALLY_KEPT,
 )
 from penstock.plan.plain import PlainTables
 from penstock.plan.tables import Floats
@@ -189,24 +186,6 @@ def make_runs(t: PlainTables, m: PlainMemory, event: int, step: int, start: int,
         add_to_index(t, m, target, to, end)
 
 
-@part
-def copy_run(t: PlainTables, m: PlainMemory, c: int) -> None:
-    """Make a copy of a candidate's run that lives in the candidate's windows."""
-    run = m.candidates[PICK_RUN, c]
-    state = state_of(m, run)
-    to = m.segments[SEGMENT_START, state] + m.segments[SEGMENT_SIZE, state]
-    m.segments[SEGMENT_SIZE, state] += 1
-    m.sizes[HAS_CREATED] += 1
-    for k in range(m.runs.shape[0]):
-        m.runs[k, to] = m.runs[k, run]
-    for k in range(m.registers.shape[0]):
-        m.registers[k, to] = m.registers[k, run]
-    m.registers[t.options[PLAIN_LOW], to] = m.candidates[PICK_LOW, c]
-    m.registers[t.options[PLAIN_HIGH], to] = m.candidates[PICK_HIGH, c]
-    if t.states[state, PLAIN_INDEX] >= 0:
-        add_to_index(t, m, state, to, to + 1)
-
-
 @inlined
 def make_true(t: PlainTables, m: PlainMemory, event: int) -> None:
     """Do what the groups say."""
@@ -218,7 +197,7 @@ def make_true(t: PlainTables, m: PlainMemory, event: int) -> None:
         for c in range(start, stop):
             run = m.candidates[PICK_RUN, c]
             if kind == COPY_RUN:
-                copy_run(t, m, c)
+                copy_run(t, m, state_of(m, run), run, m.candidates[PICK_LOW, c], m.candidates[PICK_HIGH, c])
             elif kind == SHRINK:
                 m.registers[t.options[PLAIN_LOW], run] = m.candidates[PICK_LOW, c]
                 m.registers[t.options[PLAIN_HIGH], run] = m.candidates[PICK_HIGH, c]
@@ -227,24 +206,6 @@ def make_true(t: PlainTables, m: PlainMemory, event: int) -> None:
 
 
 # --- entries -----------------------------------------------------------------------------------------------------
-
-
-@inlined
-def kill_runs(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) -> None:
-    """Let the runs leave that a negated event ends; not those that have just taken this event."""
-    for s in range(1, len(t.states)):
-        for kill in range(t.states[s, PLAIN_KILL], t.states[s, PLAIN_KILL_END]):
-            is_hidden = t.options[PLAIN_SKIPS] and m.skips[s, event - m.sizes[HAS_BATCH]]
-            if m.segments[SEGMENT_SIZE, s] == 0 or is_hidden or not m.fits[t.steps[kill, PLAIN_VARIABLE], event]:
-                continue
-            for c in range(scan(t, m, s, kill, event, 0)):
-                run = m.candidates[PICK_RUN, c]
-                if m.nodes[LINK_EVENT, m.runs[HELD_NODE, run]] != event:
-                    if is_noted and t.options[PLAIN_REPORTS]:
-                        note_over(t, m, s, run, event)
-                    if is_noted and t.options[PLAIN_TALLIES] == TALLY_KEPT:
-                        uncount(m, s, run)
-                    leave(m, s, run)
 
 
 @inlined
@@ -258,6 +219,15 @@ def note_newest(m: PlainMemory, event: int) -> None:
 def is_shed_by_worth(t: PlainTables, m: PlainMemory, event: int) -> bool:
     """Return whether an event is worth too little to the open runs."""
     return bool(t.options[PLAIN_TALLIES]) and bool(m.ledger[event - m.sizes[HAS_BATCH], LEDGER_SHED])
+
+
+@inlined
+def room_to_note(t: PlainTables, m: PlainMemory, event: int) -> int:
+    """Return DONE if there is room for runs that are split or end, or what there is too little of."""
+    status = room_to_split(t, m, event) if t.options[PLAIN_SHEDS] and has_kills(t) else DONE
+    if status == DONE and t.options[PLAIN_REPORTS] and not has_room_to_report(t, m, event):
+        return MORE_OVER
+    return status
 
 
 @inlined
@@ -298,8 +268,10 @@ def process_event(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) ->
             return status
     if has_kills(t) and not has_room_to_kill(t, m):
         return MORE_CANDIDATES
-    if is_noted and t.options[PLAIN_REPORTS] and not has_room_to_report(m):
-        return MORE_OVER
+    if is_noted:
+        status = room_to_note(t, m, event)
+        if status != DONE:
+            return status
     if t.options[PLAIN_OBSERVES]:
         observe(t, m, event)
     if is_noted:
@@ -326,9 +298,10 @@ def process(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int,
 
 @entry
 def process_noted(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int, int]:
-    """Like `process`, with a ledger and reports of runs that end; compiled by itself, so that nobody else pays for it.
+    """Like `process`, with a ledger, reports of runs that end, and runs that negations end in some windows only.
 
-    Runs that are over must be reported before they are swept, so it stops for that: MORE_OVER.
+    It is compiled by itself, so that nobody else pays for it. Runs that are over must be reported before they are
+    swept, so it stops for that: MORE_OVER.
     """
     for event in range(start, stop):
         if t.options[PLAIN_TALLIES]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from penstock.kernel.compiling import inlined
+from penstock.kernel.asking_plain import is_shed
+from penstock.kernel.compiling import inlined, part
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.plan.layout import (
     COPY_RUN,
     DONE,
+    EVENT_HIGH,
+    EVENT_LOW,
     GROUP_FROM,
     GROUP_KIND,
     GROUP_STEP,
@@ -24,6 +27,7 @@ from penstock.plan.layout import (
     PLAIN_STEP,
     PLAIN_STEP_END,
     PLAIN_TARGET,
+    PLAIN_VARIABLE,
     SEGMENT_DEAD,
     SEGMENT_NEED,
     SEGMENT_ROOM,
@@ -92,3 +96,34 @@ def has_room_to_kill(t: PlainTables, m: PlainMemory) -> bool:
             if size >= m.candidates.shape[1]:
                 return False
     return True
+
+
+@part
+def room_to_split(t: PlainTables, m: PlainMemory, event: int) -> int:
+    """Return DONE if there is room for the runs that go on in windows from which a negated event is shed, or MORE_RUNS.
+
+    A run is split into as many as there are stretches of such windows.
+    """
+    stretches, base, is_short, copies = 0, m.events[EVENT_LOW, event], False, 0
+    for slot in range(m.events[EVENT_HIGH, event] - base + 1):
+        stretches += is_shed(t, m, event, slot) and (slot == 0 or not is_shed(t, m, event, slot - 1))
+    if stretches < 2:
+        return DONE
+    for s in range(1, len(t.states)):
+        is_killing, size = False, m.segments[SEGMENT_SIZE, s]
+        for kill in range(t.states[s, PLAIN_KILL], t.states[s, PLAIN_KILL_END]):
+            is_killing |= m.fits[t.steps[kill, PLAIN_VARIABLE], event]
+        for g in range(m.sizes[HAS_GROUPS]):
+            kind, step = m.groups[g, GROUP_KIND], m.groups[g, GROUP_STEP]
+            if kind == COPY_RUN or (kind == TAKE and t.steps[step, PLAIN_TARGET] == s):
+                size += m.groups[g, GROUP_TO] - m.groups[g, GROUP_FROM]
+        if is_killing:
+            copies += size * (stretches - 1)
+            m.segments[SEGMENT_NEED, s] = size * stretches
+            is_short |= size * stretches > m.segments[SEGMENT_ROOM, s]
+    if m.registers.shape[1] > t.options[PLAIN_MAX_RUNS]:
+        for s in range(len(t.states)):
+            copies += m.segments[SEGMENT_SIZE, s] - m.segments[SEGMENT_DEAD, s]
+        if copies > t.options[PLAIN_MAX_RUNS]:
+            return TOO_MANY_RUNS
+    return MORE_RUNS if is_short else DONE
