@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ def building() -> None:
     print("  window " + "".join(f"{name:>12s}" for name in names))
     for window in (6000, 10_000, 16_000, 24_000, 32_000):
         learned = history(window, 48_000)
-        times = [seconds(lambda name=name: STRATEGIES[name].fitted(learned)) for name in names]
+        times = [seconds(partial(STRATEGIES[name].fitted, learned)) for name in names]
         print(f"  {window:6,} " + "".join(f"{each:12.3f}" for each in times))
 
 

@@ -57,7 +57,7 @@ def run_python(page: str, name: str) -> int:
             doctest.DebugRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, clear_globs=False)
             namespace = example.globs
         else:
-            code = compile("\n" * (block.line - 1) + block.text, name, "exec")
+            code = compile("\n" * (block.line - 1) + block.text, name, "exec", dont_inherit=True)
             exec(code, namespace)
     return count
 

@@ -14,7 +14,7 @@ QUERIES = {
     "count": "SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN 12 EVENTS WINDOW 12 EVENTS EVERY 5 EVENTS",
     "time": "SEQ(A a, B b) WHERE a.v < b.v WITHIN 8 s WINDOW 8 s EVERY 3 s",
     "opened": "SEQ(A a, B b, C c) WITHIN 15 EVENTS WINDOW 15 EVENTS ON A o WHERE o.v > 5",
-    "previous": "SEQ(A a, B b) WHERE a.v > prev(a.v) AND b.v > prev(b.v) WITHIN 12 EVENTS WINDOW 12 EVENTS EVERY 4 EVENTS",
+    "previous": "SEQ(A a, B b) WHERE a.v > prev(a.v) AND b.v > prev(b.v) WITHIN 9 s WINDOW 9 EVENTS EVERY 4 EVENTS",
     "negated": "SEQ(A a, NOT C c, B b) WHERE c.v > 5 WITHIN 12 EVENTS WINDOW 12 EVENTS EVERY 5 EVENTS",
     "shorter": "SEQ(A a, B b) WITHIN 5 EVENTS WINDOW 12 EVENTS EVERY 5 EVENTS",
 }

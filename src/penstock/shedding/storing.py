@@ -121,4 +121,5 @@ def _put_together(kind: Any, values: dict[str, Any], prefix: str, arrays: Mappin
 
 
 def _is_array(hint: Any) -> bool:
-    return get_origin(hint) is np.ndarray or (isinstance(hint, UnionType) and any(map(_is_array, get_args(hint))))
+    is_array = hint is np.ndarray or get_origin(hint) is np.ndarray
+    return is_array or (isinstance(hint, UnionType) and any(map(_is_array, get_args(hint))))
