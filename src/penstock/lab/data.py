@@ -72,7 +72,8 @@ def query_of(given: QueryText, changed: Mapping[str, Value] | None = None) -> as
         raise QueryFileError(f"the lab has no query {given.file!r}")
     parameters: dict[str, Any] = {**given.parameters, **(changed or {})}
     try:
-        text = Template(path.read_text("utf-8")).substitute(parameters)
+        filled = {name: Template(str(value)).substitute(parameters) for name, value in parameters.items()}
+        text = Template(path.read_text("utf-8")).substitute(filled)
     except KeyError as error:
         raise QueryFileError(f"{given.file}: the parameter {error} is not given") from None
     return parse(text, given.file)

@@ -52,7 +52,7 @@ class QueryText(_Part):
         file: its name there, without `.cep`.
         weight: of its matches.
         cost: how much more than others its checks cost.
-        parameters: what its `$names` stand for.
+        parameters: what its `$names` stand for; a text may name other parameters in turn.
     """
 
     file: str
