@@ -143,16 +143,19 @@ class _Judgement(BaseModel):
         """Yield what the rows say: whether each observation agrees, and what to say if it does not."""
         raise NotImplementedError
 
-    def judged(self, rows: Iterable[Row]) -> Judged:
-        """Judge by the rows of an experiment."""
+    def asked(self, rows: Iterable[Row]) -> list[Row]:
+        """Return the rows that it is about."""
         values = None if self.values is None else {str(value) for value in self.values}
-        asked = [
+        return [
             row for row in rows
             if row.experiment == self.experiment and row.strategy in self.strategies()
             and (self.rates is None or any(abs(row.rate - rate) < 1e-9 for rate in self.rates))
             and (values is None or row.value in values)
         ]  # fmt: skip
-        return Judged.of(self.observations(asked))
+
+    def judged(self, rows: Iterable[Row]) -> Judged:
+        """Judge by the rows of a spec."""
+        return Judged.of(self.observations(self.asked(rows)))
 
     def of(self, row: Row) -> float:
         """Return what was measured."""
@@ -161,6 +164,17 @@ class _Judgement(BaseModel):
     def show(self, value: float) -> str:
         """Return a measured value in words."""
         return f"{100 * value:.1f} %" if MEASURES[self.measure].is_share else f"{value:.3g}"
+
+    def seen(self, rows: Iterable[Row]) -> str:
+        """Return what was measured, in words: of each strategy, at the ends of what was varied."""
+        texts = []
+        asked = self.asked(rows)
+        for strategy in dict.fromkeys(self.strategies()):
+            mine = sorted((row for row in asked if row.strategy == strategy), key=lambda row: row.point)
+            if mine:
+                ends = dict.fromkeys(self.show(self.of(row)) for row in (mine[0], mine[-1]))
+                texts.append(f"{strategy} {' … '.join(ends)}")
+        return ", ".join(texts)
 
     def at(self, row: Row, rows: list[Row]) -> str:
         """Return where a row is, in words."""

@@ -93,7 +93,10 @@ def _begin(rows: Any) -> None:
 
 
 def _tell(setting: Setting, costs: Costs | None) -> None:
+    parent = multiprocessing.parent_process()
     for row in tried(setting, costs):
+        if parent is not None and not parent.is_alive():  # it was killed, and nobody takes rows any more
+            return
         _rows_out.put(row)
 
 
