@@ -10,7 +10,7 @@ import xxhash
 
 from penstock.lab.spec import Experiment, Spec, Value
 
-QUICK_ROWS = 0.4  # of the rows of a stream
+QUICK_ROWS = 0.25  # of the rows of a stream
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from penstock.lab.cells import Cell, Setting
 from penstock.lab.data import query_of, table_of
 from penstock.lab.spec import Experiment, Value
 from penstock.pattern import ast
+from penstock.plan.tables import Floats
 from penstock.runtime.clocks import VirtualClock
 from penstock.runtime.costs import Costs
 from penstock.runtime.matching import Operator
@@ -131,16 +132,16 @@ def _run(cell: Cell, experiment: Experiment, prepared: Prepared, options: Mappin
     operator = Operator(prepared.queries, is_split=True)
     operator.take(prepared.events)
     capacity = prepared.truth.capacity
-    arrivals = Constant(cell.rate).arrivals(operator.stream.size, capacity)
+    backlog = round(experiment.f * experiment.bound * capacity)
+    arrivals = backlogged(cell.rate, operator.stream.size, capacity, backlog)
     shedder = Shedder(strategy, _detector(strategy, experiment, prepared.learned), experiment.bound, experiment.f)
     run = Loop(
         operator, VirtualClock(arrivals), prepared.costs, shedder, full_time=prepared.truth.event_seconds,
         slice_events=_at_once(experiment),
     )()  # fmt: skip
     done = time.perf_counter()
-    settled = settles(cell.rate, capacity, experiment.f * experiment.bound)
     return {
-        **_quality(run, prepared, operator, settled), **_load(run, experiment, settled / (cell.rate * capacity)),
+        **_quality(run, prepared, operator, backlog), **_load(run, experiment),
         "match_probability": prepared.match_probability, "events": operator.stream.size, "pairs": run.pairs,
         "overhead": run.overhead, "model_seconds": built - begun, "run_seconds": done - built,
     }  # fmt: skip
@@ -158,18 +159,21 @@ def _detector(strategy: Strategy, experiment: Experiment, learned: Unshed) -> De
     return QueueDetector(experiment.bound, experiment.f)
 
 
-def settles(rate: float, capacity: float, delay: float) -> int:
-    """Return after how many events an overloaded operator that sheds nothing is behind by a delay.
+def backlogged(rate: float, events: int, capacity: float, backlog: int) -> Floats:
+    """Return arrivals at an even rate, to an operator that is behind by so many events when they begin.
+
+    An overloaded operator falls behind until it has to shed; with a backlog, a run needs no time to get there.
 
     Examples:
-        >>> settles(2.0, 1000.0, 0.8)
-        1600
+        >>> backlogged(2.0, 4, 100.0, 2).tolist()
+        [0.0, 0.0, 0.0, 0.005]
     """
-    return round(delay * capacity * rate / (rate - 1)) if rate > 1 else 0
+    evenly = Constant(rate).arrivals(max(events - backlog, 0), capacity)
+    return np.concatenate([np.zeros(min(backlog, events)), evenly])
 
 
 def _quality(run: Run, prepared: Prepared, operator: Operator, settled: int) -> Row:
-    """Compare windows that open once shedding has begun."""
+    """Compare windows that open after the backlog."""
     starts = operator.stream.starts
     first = int(np.searchsorted(starts, settled)) if settled < operator.stream.size else 0
     wanted, got = (found.between(first, len(starts)) for found in (prepared.truth.run.found, run.found))
@@ -181,8 +185,8 @@ def _quality(run: Run, prepared: Prepared, operator: Operator, settled: int) -> 
     }  # fmt: skip
 
 
-def _load(run: Run, experiment: Experiment, settled: float) -> Row:
-    late = [moment for moment in run.moments if moment.at >= settled] or run.moments
+def _load(run: Run, experiment: Experiment) -> Row:
+    late = [moment for moment in run.moments if moment.at >= experiment.f * experiment.bound] or run.moments
     pairs = sum(moment.pairs for moment in late)
     return {
         "drop_ratio": sum(moment.shed for moment in late) / max(1, pairs), "runs_dropped": run.runs_dropped,
