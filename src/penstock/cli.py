@@ -24,6 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.errors import PenstockError, QueryError
+from penstock.lab.commands import app as lab_app
 from penstock.pattern import ast
 from penstock.pattern.diagram import dot, mermaid
 from penstock.pattern.explain import explain as explain_query
@@ -45,6 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(lab_app, name="lab")
 
 SchemaOption = Annotated[
     Path | None,

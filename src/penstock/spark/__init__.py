@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.spark.sinks.kafka import KafkaOnce, KafkaRepeating
     from penstock.spark.sinks.once import CheckpointId, Fanout, FilesByBatch, ParquetByBatch, SinkError
     from penstock.spark.sinks.postgres import PostgresOnce
+    from penstock.spark.tasks import tasks
     from penstock.spark.training.collecting import collect
     from penstock.spark.training.models import Model, ModelError
     from penstock.spark.training.scoring import ScoreError, score
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CheckpointId", "DetectError", "Fanout", "FilesByBatch", "Job", "JobError", "KafkaOnce", "KafkaRepeating",
     "Listener", "Model", "ModelError", "ParquetByBatch", "PostgresOnce", "Progress", "RunError", "ScoreError",
-    "SinkError", "collect", "detect", "generated", "output", "run", "score",
+    "SinkError", "collect", "detect", "generated", "output", "run", "score", "tasks",
 ]  # fmt: skip
 
 # Where each name comes from. It is loaded at first use: workers come here for a part of it only.
@@ -49,6 +50,7 @@ _ELSEWHERE = {
     "output": "penstock.spark.outputs",
     "run": "penstock.spark.jobs.running",
     "score": "penstock.spark.training.scoring",
+    "tasks": "penstock.spark.tasks",
 }
 
 

@@ -1,0 +1,131 @@
+"""What our own engine's work costs: its time, measured, as a sum of the work that it counted."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.engine.engine import Engine
+from penstock.engine.hooks import Hooks
+from penstock.errors import PenstockError
+from penstock.lab.data import query_of, table_of
+from penstock.lab.spec import Data, QueryText
+from penstock.plan.tables import Floats
+from penstock.runtime.costs import CHECKS, CREATED, MATCHES, Costs
+from penstock.runtime.matching import LEDGER_WIDTH
+
+_BATCHES = (256, 1024, 4096)  # events: so that what a batch costs can be told from what an event does
+_UNITS = ("event", "check", "run", "match")
+
+
+class CostsError(PenstockError):
+    """A file of unit costs that cannot be used."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Unit costs of our engine.
+
+    Attributes:
+        costs: in nanoseconds; what is not measured keeps its default.
+        batch: what a batch costs besides, in nanoseconds: it has no place in virtual time, where events come one by one.
+        error: the mean deviation of the fit, as a share of the mean time.
+        measurements: how many batches were timed.
+    """
+
+    costs: Costs
+    batch: float
+    error: float
+    measurements: int
+
+    def text(self) -> str:
+        """Return the costs as TOML that `penstock lab run --costs` takes."""
+        lines = [
+            "# Unit costs of penstock's engine on this machine, in nanoseconds; made by `penstock lab calibrate`.",
+            f"# {self.measurements} batches, mean deviation {self.error:.0%}; a batch costs {self.batch:.0f} ns besides.",
+        ]
+        units = [f"{each.name} = {getattr(self.costs, each.name):.4g}" for each in fields(Costs) if each.type == "float"]
+        return "\n".join([*lines, *units, f'asks = "{self.costs.asks}"', ""])
+
+
+def workloads() -> list[tuple[Data, QueryText]]:
+    """Return streams and queries that differ in what they do most: checks, new runs, matches, hardly anything."""
+    timed = {"within": "250 seconds", "window": "250 seconds every 50 seconds"}
+    stocks = {"within": "15 minutes", "window": "15 minutes every 5 minutes", "up": 1.001, "down": 0.999}
+    return [
+        (Data(source="synthetic", rows=120_000), QueryText(file="synthetic-q1", parameters=timed)),
+        (Data(source="synthetic", rows=120_000, options={"data_set": "DS4"}), QueryText(file="synthetic-q1", parameters=timed)),
+        (Data(source="synthetic", rows=120_000, options={"data_set": "DS5"}), QueryText(file="synthetic-q2", parameters=timed)),
+        (Data(source="stocks", rows=200_000, options={"symbols": 40}), QueryText(file="stocks-sequence", parameters=stocks)),
+    ]  # fmt: skip
+
+
+def calibrated(rows: float = 1.0) -> Calibration:
+    """Measure the time of `Engine.process` for some workloads, and fit the work that was counted to it.
+
+    Args:
+        rows: the share of the workloads' events.
+    """
+    work, times = [], []
+    for data, query in workloads():
+        for size in _BATCHES:
+            counted, seconds = _timed(data.model_copy(update={"rows": int(data.rows * rows)}), query, size)
+            work.append(counted)
+            times.append(seconds)
+    features, measured = np.concatenate(work), np.concatenate(times)
+    factors = _fit(features, measured)
+    error = float(np.abs(features @ factors - measured).mean() / measured.mean())
+    units = dict(zip(_UNITS, (float(factor) for factor in factors[1:]), strict=True))
+    return Calibration(Costs(**units, pair=0.0, asks="fitting"), float(factors[0]), error, len(measured))
+
+
+def _timed(data: Data, query: QueryText, size: int) -> tuple[Floats, Floats]:
+    """Return what was counted for each batch, and the nanoseconds it took; the first tenth is for warming up."""
+    table = table_of(data, 1)
+    engine = Engine(query_of(query), plan="automaton")
+    work, times = [], []
+    for start in range(0, table.num_rows, size):
+        batch = table.slice(start, size)
+        ledger = np.zeros((batch.num_rows, LEDGER_WIDTH), np.int64)
+        begun = time.perf_counter_ns()
+        engine.process(batch, Hooks(ledger=ledger))
+        times.append(time.perf_counter_ns() - begun)
+        done = ledger.sum(axis=0)
+        work.append([1, batch.num_rows, done[CHECKS], done[CREATED], done[MATCHES]])
+    warm = len(work) // 10
+    return np.array(work[warm:], np.float64), np.array(times[warm:], np.float64)
+
+
+def _fit(features: Floats, times: Floats) -> Floats:
+    """Return non-negative factors by least squares, outliers left out: a pause of the machine is no cost of work."""
+    from scipy.optimize import nnls
+
+    scales = np.maximum(features.max(axis=0), 1.0)
+    kept = np.ones(len(times), np.bool_)
+    factors: Floats = np.zeros(features.shape[1])
+    for _ in range(3):
+        factors = nnls(features[kept] / scales, times[kept])[0] / scales
+        off = np.abs(features @ factors - times)
+        kept = off <= 5 * np.median(off) + 1.0
+    return factors
+
+
+def read_costs(path: Path) -> Costs:
+    """Return unit costs of a file.
+
+    Raises:
+        CostsError: it cannot be read, or names something that is no cost.
+    """
+    try:
+        given: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+        known = {each.name for each in fields(Costs)}
+        if unknown := sorted(set(given) - known):
+            raise CostsError(f"{path}: {unknown[0]!r} is no cost\n  fix: give some of {', '.join(sorted(known))}")
+        return Costs(**given)
+    except (OSError, tomllib.TOMLDecodeError, TypeError) as error:
+        raise CostsError(f"{path}: cannot be used as costs: {error}") from None

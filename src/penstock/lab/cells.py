@@ -1,0 +1,98 @@
+"""The cells of experiments: one run each, and what those that share a stream and a query have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import xxhash
+
+from penstock.lab.spec import Experiment, Spec, Value
+
+QUICK_ROWS = 0.25  # of the rows of a stream
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run.
+
+    Attributes:
+        spec: the name of the spec.
+        experiment: with the sweep's value in it.
+        x: the place of the sweep's value among its values; 0 without a sweep.
+        value: the value, as text.
+        rate: of arrivals.
+        strategy: the name of the strategy.
+        seed: of the stream and of all chance.
+    """
+
+    spec: str
+    experiment: str
+    x: int
+    value: str
+    rate: float
+    strategy: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What cells share: a stream and an operator, so that the truth and the training are theirs together.
+
+    Attributes:
+        spec: the name of the spec.
+        experiment: with fewer rows, if the run is quick.
+        values: of the sweep, with their places: one, or several if they do not change the stream and the operator.
+        seed: of the stream.
+        cells: the runs, with the value of the sweep.
+    """
+
+    spec: str
+    experiment: Experiment
+    seed: int
+    cells: tuple[tuple[Cell, Value | None], ...]
+
+    def fingerprint(self, cell: Cell, value: Value | None) -> str:
+        """Return a short text that is another one when anything about a run is."""
+        about = [self.experiment.model_dump(exclude={"rates", "quick_rates", "strategies", "sweep"}), value, cell.rate]
+        sweep = None if self.experiment.sweep is None else self.experiment.sweep.path
+        options = [each.model_dump() for each in self.experiment.strategies if each.name == cell.strategy]
+        return xxhash.xxh64_hexdigest(json.dumps([cell.spec, *about, sweep, options, cell.seed], sort_keys=True).encode())
+
+    def without(self, done: set[str]) -> Setting:
+        """Return what is left of it when runs with these fingerprints are done."""
+        return replace(self, cells=tuple(each for each in self.cells if self.fingerprint(*each) not in done))
+
+
+def settings(spec: Spec, seeds: int, *, is_quick: bool, rows: float = 1.0) -> Iterator[Setting]:
+    """Yield all that is to be run of a spec.
+
+    Args:
+        spec: the spec.
+        seeds: how many runs of each kind, with the seeds 1, 2, …
+        is_quick: whether to run fewer rates and values on less data.
+        rows: the share of the data.
+    """
+    for given in spec.experiments:
+        share = rows * (QUICK_ROWS if is_quick else 1.0)
+        data = given.data.model_copy(update={"rows": max(2, round(given.data.rows * share))})
+        experiment = given.model_copy(update={"data": data})
+        for seed in range(1, seeds + 1):
+            for values in _groups(experiment, is_quick=is_quick):
+                cells = tuple(
+                    (Cell(spec.name, experiment.id, x, "" if value is None else str(value), rate, each.name, seed), value)
+                    for x, value in values
+                    for rate in experiment.chosen_rates(is_quick=is_quick)
+                    for each in experiment.strategies
+                )  # fmt: skip
+                yield Setting(spec.name, experiment, seed, cells)
+
+
+def _groups(experiment: Experiment, *, is_quick: bool) -> list[list[tuple[int, Value | None]]]:
+    """Return the values of the sweep with their places; those that share a stream and an operator together."""
+    sweep = experiment.sweep
+    if sweep is None:
+        return [[(0, None)]]
+    places = [(sweep.values.index(value), value) for value in sweep.chosen(is_quick=is_quick)]
+    return [list(places)] if sweep.path.startswith("strategy.") else [[place] for place in places]

@@ -1,0 +1,106 @@
+"""The papers' claims with their verdicts, and the page docs/claims.md that lists them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.lab.judging import Judged, Row, Verdict
+from penstock.lab.results import Means
+from penstock.lab.spec import Claim, Spec
+
+PAPERS = {"thesis": "Thesis", "espice": "eSPICE paper"}
+MARKS = {Verdict.HOLDS: "**holds**", Verdict.PART: "in part", Verdict.NOT: "**does not hold here**", Verdict.OPEN: "not judged"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a claim.
+
+    Attributes:
+        claim: the claim.
+        verdict: on it.
+        seen: what was measured, in words.
+        contrary: what speaks against it, in words.
+    """
+
+    claim: Claim
+    verdict: Verdict
+    seen: str
+    contrary: str
+
+    @property
+    def why(self) -> str:
+        """Why it does not hold in full: what speaks against it, and what the spec says about that."""
+        if self.verdict in (Verdict.HOLDS, Verdict.OPEN):
+            return ""
+        return f"{self.contrary}. {self.claim.why}".strip()
+
+
+def outcomes(spec: Spec, rows: Iterable[Row]) -> list[Outcome]:
+    """Judge the claims of a spec by means of its runs."""
+    known = list(rows)
+    found = []
+    for claim in spec.claims:
+        judged = Judged.joined(judgement.judged(known) for judgement in claim.judge)
+        seen = "; ".join(_seen(claim, known))
+        found.append(Outcome(claim, judged.verdict, seen, judged.reason))
+    return found
+
+
+def _seen(claim: Claim, rows: list[Row]) -> list[str]:
+    """Return what each judgement is about, in words; the experiment is named where there are several."""
+    texts: dict[str, None] = {}
+    several = len({judgement.experiment for judgement in claim.judge}) > 1
+    for judgement in claim.judge:
+        if text := judgement.seen(rows):
+            texts[f"{judgement.experiment}: {text}" if several else text] = None
+    return list(texts)
+
+
+def page(specs: Iterable[Spec], given: Means) -> str:
+    """Return docs/claims.md."""
+    judged = [(spec, outcomes(spec, given.rows.get(spec.name, []))) for spec in specs]
+    counts = Counter(outcome.verdict for _, each in judged for outcome in each)
+    lines = [
+        "# What the papers claim, and what comes of it here", "",
+        "Made by `penstock lab report --claims docs/claims.md` from the results that are stored in `src/penstock/lab/results`; do not edit. "
+        "`penstock lab run --all --quick` runs the experiments anew, `penstock lab report` makes a page with plots of them.", "",
+        f"{origin(given.about)}", "",
+        f"Of {sum(counts.values())} claims, {counts[Verdict.HOLDS]} hold, {counts[Verdict.PART]} hold in part (at least half of what "
+        f"was observed agrees), {counts[Verdict.NOT]} do not hold here, {counts[Verdict.OPEN]} are not judged.", "",
+        "*Here* are the values at both ends of what was varied (the lowest and the highest rate, the first and the last value of a sweep). "
+        "`ebl` is the papers' BL or E-BL, `random-run` PM-BL.", "",
+    ]  # fmt: skip
+    for spec, each in judged:
+        lines += [f"## {spec.name}: {spec.title}", "", _line(spec.about), ""]
+        lines += [f"Not rebuilt: {text}." for text in spec.not_rebuilt] + ([""] if spec.not_rebuilt else [])
+        lines += ["| figure | claim | stated | here | verdict |", "| --- | --- | --- | --- | --- |"]
+        lines += [_table_line(outcome) for outcome in each]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _table_line(outcome: Outcome) -> str:
+    claim = outcome.claim
+    verdict = MARKS[outcome.verdict] + (f": {_line(outcome.why)}" if outcome.why else "")
+    cells = (f"{claim.figure} ({claim.section})", claim.text, claim.stated, outcome.seen, verdict)
+    return "| " + " | ".join(_line(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def origin(about: dict[str, Any]) -> str:
+    """Return where results come from, in words."""
+    def said(name: str) -> str:
+        return ", ".join(about.get(name, ["?"]))
+
+    kind = "quick runs" if about.get("is_quick") == ["True"] else "runs"
+    return (
+        f"The results are of {about.get('runs', 0)} {kind} with up to {about.get('seeds', 0)} seeds, commit {said('commit')}, on {said('machine')} "
+        f"({said('cores')} cores), Python {said('python')}, {said('libraries')}."
+    )  # fmt: skip
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,140 @@
+"""`penstock lab`: the experiments of the papers."""
+
+from __future__ import annotations
+
+import json
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from penstock.errors import PenstockError
+
+app = typer.Typer(
+    help="The experiments of the papers: list them, run them, see what comes of their claims.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+FolderOption = Annotated[Path, typer.Option("--results", metavar="FOLDER", help="Where results are kept.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+RESULTS = Path("lab-results")
+
+
+class Where(StrEnum):
+    """Where experiments are run."""
+
+    PROCESSES = "processes"
+    SPARK = "spark"
+
+
+@app.command("list")
+def list_specs(as_json: JsonOption = False) -> None:
+    """List the experiments: their figures, and how many claims the paper makes about them."""
+    from penstock.lab.spec import specs
+
+    known = specs().values()
+    if as_json:
+        rows = [
+            {"name": s.name, "title": s.title, "figures": [f.id for f in s.figures], "claims": len(s.claims)} for s in known
+        ]  # fmt: skip
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    table = Table("name", "what is asked", "figures", "claims")
+    for spec in known:
+        figures = ", ".join(figure.id for figure in spec.figures if " " not in figure.id)
+        table.add_row(spec.name, spec.title, figures, str(len(spec.claims)))
+    Console().print(table)
+
+
+@app.command()
+def run(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="As `penstock lab list` has them.")] = None,
+    is_all: Annotated[bool, typer.Option("--all", help="Run all.")] = False,
+    is_quick: Annotated[bool, typer.Option("--quick", help="Fewer rates and values, less data, one seed.")] = False,
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many runs of each kind.")] = None,
+    on: Annotated[Where, typer.Option("--on", help="In processes of this machine, or as tasks of Spark.")] = Where.PROCESSES,
+    processes: Annotated[int, typer.Option("--processes", min=1, help="How many at once.")] = 2,
+    costs: Annotated[Path | None, typer.Option("--costs", help="Unit costs in TOML, as calibrate writes them.")] = None,
+    is_fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is done.")] = False,
+    folder: FolderOption = RESULTS,
+) -> None:
+    """Run experiments. What is done already is left out, so that a run that was broken off goes on."""
+    from penstock.lab.calibrating import read_costs
+    from penstock.lab.running import Plan, execute
+    from penstock.lab.spec import chosen
+
+    if bool(names) == is_all:
+        raise typer.BadParameter("give names, or --all")
+    with _told():
+        begun = time.perf_counter()
+        unit_costs = None if costs is None else read_costs(costs)
+        plan = Plan(
+            tuple(chosen(names)), folder, is_quick=is_quick, seeds=seeds, on=on.value, processes=processes,
+            costs=unit_costs, is_fresh=is_fresh,
+        )  # fmt: skip
+        results = execute(plan)
+        typer.echo(f"{len(results.rows)} runs in {results.path}, {time.perf_counter() - begun:.0f} s")
+
+
+@app.command()
+def report(
+    html: Annotated[Path, typer.Option("--html", help="The page with plots.")] = Path("lab-report.html"),
+    claims: Annotated[Path | None, typer.Option("--claims", help="Write the claims and their verdicts as Markdown.")] = None,
+    store: Annotated[Path | None, typer.Option("--store", help="Write the means of all runs into this folder.")] = None,
+    is_stored: Annotated[bool, typer.Option("--stored", help="Show the results that are part of penstock.")] = False,
+    folder: FolderOption = RESULTS,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a page that needs no network: a plot per figure, a verdict per claim."""
+    from penstock.lab.claims import outcomes, page
+    from penstock.lab.report import report as page_with_plots
+    from penstock.lab.results import found, stored
+    from penstock.lab.results import store as store_means
+    from penstock.lab.spec import specs
+
+    with _told():
+        known = list(specs().values())
+        means = stored() if is_stored else found(folder)
+        if store is not None:
+            store_means(means, store)
+            means = stored(store)  # so that what is written says what is stored, rounding included
+        html.write_text(page_with_plots(known, means), "utf-8")
+        if claims is not None:
+            claims.write_text(page(known, means), "utf-8")
+        judged = {o.claim.id: o.verdict.value for s in known for o in outcomes(s, means.rows.get(s.name, []))}
+        if as_json:
+            typer.echo(json.dumps({"html": str(html), "claims": judged}, indent=2))
+        else:
+            counts = {verdict: list(judged.values()).count(verdict) for verdict in dict.fromkeys(judged.values())}
+            typer.echo(f"{html}: " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
+
+
+@app.command()
+def calibrate(
+    out: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("costs.toml"),
+    rows: Annotated[float, typer.Option("--rows", min=0.01, help="The share of the workloads' events.")] = 1.0,
+) -> None:
+    """Measure what the work of our engine costs on this machine, for `penstock lab run --costs`."""
+    from penstock.lab.calibrating import calibrated
+
+    with _told():
+        text = calibrated(rows).text()
+        out.write_text(text, "utf-8")
+        typer.echo(text, nl=False)
+
+
+class _told:  # noqa: N801 - used like a function
+    """Writes an error of penstock as a note, and ends with code 2."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, PenstockError):
+            typer.echo(str(error), err=True)
+            raise typer.Exit(2) from error

@@ -1,0 +1,79 @@
+"""The streams and the queries of experiments, as tables and syntax trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import PenstockError
+from penstock.lab.generators import Buses, Generator, Soccer, Stocks, Synthetic
+from penstock.lab.readers import read_minute_bars, read_soccer_match, recorded
+from penstock.lab.spec import Data, QueryText, Value
+from penstock.pattern import ast
+from penstock.pattern.parser import parse
+
+GENERATORS: Mapping[str, Callable[..., Generator]] = {
+    "stocks": Stocks, "soccer": Soccer, "buses": Buses, "synthetic": Synthetic,
+}  # fmt: skip
+RECORDED: Mapping[str, Callable[..., pa.Table]] = {
+    "minute-bars": lambda **options: read_minute_bars(recorded("us_minute_bars_2018"), **options),
+    "soccer-match": lambda **options: read_soccer_match(recorded("soccer_match_positions_2019"), **options),
+}
+
+
+class QueryFileError(PenstockError):
+    """A query of the lab that does not exist, or lacks a parameter."""
+
+
+def table_of(data: Data, seed: int) -> pa.Table:
+    """Return the events of a stream. A recorded one is the same for every seed."""
+    if data.source in GENERATORS:
+        table = GENERATORS[data.source](seed=seed, **data.options).table(data.rows)
+    else:
+        table = RECORDED[data.source](**data.options).slice(0, data.rows)
+    return moved(table, data.keep_moves) if data.keep_moves else table
+
+
+def moved(table: pa.Table, share: float) -> pa.Table:
+    """Return the quotes that differ by at least this share from the symbol's quote before.
+
+    Examples:
+        >>> quotes = pa.table({"type": ["A", "B", "A", "A"], "close": [10.0, 5.0, 10.01, 11.0]})
+        >>> moved(quotes, 0.05).column("close").to_pylist()
+        [11.0]
+    """
+    kinds = table.column("type").combine_chunks()
+    encoded = kinds if isinstance(kinds, pa.DictionaryArray) else kinds.dictionary_encode()
+    codes, close = encoded.indices.to_numpy(), table.column("close").to_numpy()
+    order = np.argsort(codes, kind="stable")
+    before = np.full(len(close), np.nan)
+    is_same = codes[order][1:] == codes[order][:-1]
+    before[order[1:]] = np.where(is_same, close[order][:-1], np.nan)
+    return table.filter(pa.array(np.abs(close / before - 1) >= share))
+
+
+def query_of(given: QueryText, changed: Mapping[str, Value] | None = None) -> ast.Query:
+    """Return a query with its parameters.
+
+    Args:
+        given: the query.
+        changed: parameters that are other than it says.
+
+    Raises:
+        QueryFileError: there is no such query, or a parameter is not given.
+    """
+    path = files("penstock.lab").joinpath("queries", f"{given.file}.cep")
+    if not path.is_file():
+        raise QueryFileError(f"the lab has no query {given.file!r}")
+    parameters: dict[str, Any] = {**given.parameters, **(changed or {})}
+    try:
+        filled = {name: Template(str(value)).substitute(parameters) for name, value in parameters.items()}
+        text = Template(path.read_text("utf-8")).substitute(filled)
+    except KeyError as error:
+        raise QueryFileError(f"{given.file}: the parameter {error} is not given") from None
+    return parse(text, given.file)

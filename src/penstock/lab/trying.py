@@ -1,0 +1,199 @@
+"""One setting in one process: the truth, the training, and a run for each of its cells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.lab.cells import Cell, Setting
+from penstock.lab.data import query_of, table_of
+from penstock.lab.spec import Experiment, Value
+from penstock.pattern import ast
+from penstock.plan.tables import Floats
+from penstock.runtime.clocks import VirtualClock
+from penstock.runtime.costs import Costs
+from penstock.runtime.matching import Operator
+from penstock.runtime.measures import Run
+from penstock.runtime.profiles import Constant
+from penstock.runtime.running import Loop, Shedder
+from penstock.runtime.training import Unshed, unshed
+from penstock.shedding.overload.latency import LatencyDetector
+from penstock.shedding.overload.load import Detector
+from penstock.shedding.overload.queueing import QueueDetector
+from penstock.shedding.quality import relaxed, strict
+from penstock.shedding.strategies.catalogue import strategy_of
+from penstock.shedding.strategies.strategy import Strategy
+
+Row = dict[str, Any]
+Queries = list[tuple[ast.Query, float]]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the cells of a setting share.
+
+    Attributes:
+        queries: as they are run.
+        events: the second half of the stream.
+        costs: such that the operator has the capacity that the spec says.
+        learned: unshed operation on the first half.
+        truth: unshed operation on the second.
+    """
+
+    queries: Queries
+    events: pa.Table
+    costs: Costs
+    learned: Unshed
+    truth: Unshed
+
+    @property
+    def match_probability(self) -> float:
+        """Matches per run that was opened, both counted in each window (thesis 3.3.2.1)."""
+        assert self.learned.history is not None
+        opened = sum(int(query.moves[0].sum()) for query in self.learned.history.queries)
+        return len(self.learned.run.found) / max(1, opened)
+
+
+def tried(setting: Setting, costs: Costs | None = None) -> Iterator[Row]:
+    """Run the cells of a setting; yield what was measured of each."""
+    if not setting.cells:
+        return
+    experiment = setting.experiment
+    path = "" if experiment.sweep is None else experiment.sweep.path
+    first_value = setting.cells[0][1]
+    prepared = _prepare(experiment, path, first_value, setting.seed, costs or Costs())
+    for cell, value in setting.cells:
+        options = {path.removeprefix("strategy."): value} if path.startswith("strategy.") else {}
+        yield {**_key(cell), "fingerprint": setting.fingerprint(cell, value), **_run(cell, experiment, prepared, options)}
+
+
+def _key(cell: Cell) -> Row:
+    return {name: getattr(cell, name) for name in ("spec", "experiment", "x", "value", "rate", "strategy", "seed")}
+
+
+def _prepare(experiment: Experiment, path: str, value: Value | None, seed: int, costs: Costs) -> Prepared:
+    kind, _, name = path.partition(".")
+    given = {} if value is None else {name: value}
+    data = experiment.data
+    if kind == "data":
+        data = data.model_copy(update={"options": {**data.options, **given}})
+    events = table_of(data, seed)
+    half = events.num_rows // 2
+    changed = given if kind in ("query", "test") else {}
+    queries = [(query_of(each, changed), each.weight) for each in experiment.queries]
+    learned_from = [(query_of(each, given if kind == "query" else {}), each.weight) for each in experiment.queries]
+    factors = [each.cost for each in experiment.queries]
+    if kind == "cost" and value is not None:
+        factors[0] *= float(value)
+    costs = Costs(**{**vars(costs), "factors": tuple(factors)})
+    bins = _bins(learned_from, events.slice(0, half), int(value)) if kind == "bin" and value is not None else None
+    learned = unshed(learned_from, events.slice(0, half), costs, is_split=True, bins=bins)
+    costs = costs.scaled(learned.capacity / experiment.capacity)
+    learned = _slower(learned, learned.capacity / experiment.capacity)
+    truth = unshed(queries, events.slice(half), costs, is_split=True, is_observed=False)
+    return Prepared(queries, events.slice(half), costs, learned, truth)
+
+
+def _slower(learned: Unshed, factor: float) -> Unshed:
+    """Return unshed operation as it would be on a machine that is so much slower: only its times differ."""
+    from dataclasses import replace
+
+    def fit(given: Any) -> Any:
+        return replace(given, factors=tuple(factor * each for each in given.factors), error=factor**2 * given.error)
+
+    history = learned.history
+    assert history is not None
+    queries = tuple(replace(query, rewards=factor * query.rewards) for query in history.queries)
+    slower = replace(history, queries=queries, event_seconds=factor * history.event_seconds)
+    return replace(
+        learned, history=slower, event_seconds=factor * learned.event_seconds,
+        event_time=fit(learned.event_time), shed_time=fit(learned.shed_time),
+    )  # fmt: skip
+
+
+def _bins(queries: Queries, events: pa.Table, size: int) -> int:
+    """Return how many cells of so many positions a window has."""
+    operator = Operator(queries, is_split=True)
+    operator.take(events)
+    return max(1, round(operator.bins / size))
+
+
+def _run(cell: Cell, experiment: Experiment, prepared: Prepared, options: Mapping[str, Value]) -> Row:
+    chosen = next(each for each in experiment.strategies if each.name == cell.strategy)
+    begun = time.perf_counter()
+    assert prepared.learned.history is not None
+    strategy = strategy_of(cell.strategy).fitted(prepared.learned.history, **{**chosen.options, **options})
+    built = time.perf_counter()
+    operator = Operator(prepared.queries, is_split=True)
+    operator.take(prepared.events)
+    capacity = prepared.truth.capacity
+    backlog = round(experiment.f * experiment.bound * capacity)
+    arrivals = backlogged(cell.rate, operator.stream.size, capacity, backlog)
+    shedder = Shedder(strategy, _detector(strategy, experiment, prepared.learned), experiment.bound, experiment.f)
+    run = Loop(
+        operator, VirtualClock(arrivals), prepared.costs, shedder, full_time=prepared.truth.event_seconds,
+        slice_events=_at_once(experiment),
+    )()  # fmt: skip
+    done = time.perf_counter()
+    return {
+        **_quality(run, prepared, operator, backlog), **_load(run, experiment),
+        "match_probability": prepared.match_probability, "events": operator.stream.size, "pairs": run.pairs,
+        "overhead": run.overhead, "model_seconds": built - begun, "run_seconds": done - built,
+    }  # fmt: skip
+
+
+def _at_once(experiment: Experiment) -> int:
+    """Return how many events are decided about at once: twelve times between f · LB and the bound."""
+    return max(8, round((1 - experiment.f) * experiment.bound * experiment.capacity / 12))
+
+
+def _detector(strategy: Strategy, experiment: Experiment, learned: Unshed) -> Detector:
+    if strategy.level == "runs":
+        buffer = (1 - experiment.f) * experiment.bound
+        return LatencyDetector(experiment.bound, buffer, learned.event_time, learned.shed_time)
+    return QueueDetector(experiment.bound, experiment.f)
+
+
+def backlogged(rate: float, events: int, capacity: float, backlog: int) -> Floats:
+    """Return arrivals at an even rate, to an operator that is behind by so many events when they begin.
+
+    An overloaded operator falls behind until it has to shed; with a backlog, a run needs no time to get there.
+
+    Examples:
+        >>> backlogged(2.0, 4, 100.0, 2).tolist()
+        [0.0, 0.0, 0.0, 0.005]
+    """
+    evenly = Constant(rate).arrivals(max(events - backlog, 0), capacity)
+    return np.concatenate([np.zeros(min(backlog, events)), evenly])
+
+
+def _quality(run: Run, prepared: Prepared, operator: Operator, settled: int) -> Row:
+    """Compare windows that open after the backlog."""
+    starts = operator.stream.starts
+    first = int(np.searchsorted(starts, settled)) if settled < operator.stream.size else 0
+    wanted, got = (found.between(first, len(starts)) for found in (prepared.truth.run.found, run.found))
+    weights = [weight for _, weight in prepared.queries]
+    exact, loose = strict(wanted, got, weights), relaxed(wanted, got, weights)
+    return {
+        "strict_fn": exact.lost, "strict_fp": exact.invented, "relaxed_fn": loose.lost, "relaxed_fp": loose.invented,
+        "truth": len(wanted),
+    }  # fmt: skip
+
+
+def _load(run: Run, experiment: Experiment) -> Row:
+    late = [moment for moment in run.moments if moment.at >= experiment.f * experiment.bound] or run.moments
+    pairs = sum(moment.pairs for moment in late)
+    return {
+        "drop_ratio": sum(moment.shed for moment in late) / max(1, pairs), "runs_dropped": run.runs_dropped,
+        "overdue": run.overdue / max(1, len(run.latencies)), "latency_max": float(run.latencies.max(initial=0.0)),
+        "latency_p50": run.percentile(0.5), "latency_p99": run.percentile(0.99), "latency_p999": run.percentile(0.999),
+        "over_bound": run.over(experiment.bound),
+    }  # fmt: skip
+
+
+Trial = Callable[[Setting], list[Row]]
