@@ -14,8 +14,10 @@ import penstock as pk
 from penstock.pattern import builder
 
 HEAVY = {"numba", "numpy", "pandas", "pyarrow", "pyspark", "polars", "sklearn", "altair"}
-PLANNED = ("Shedding", "detect")
-ENGINE = {name for name, module in vars(pk)["_ELSEWHERE"].items() if module.startswith("penstock.engine")}
+PLANNED = ("detect",)
+ENGINE = {
+    name for name, module in vars(pk)["_ELSEWHERE"].items() if module.startswith(("penstock.engine", "penstock.shedding"))
+}
 
 
 def modules_after(code: str) -> set[str]:

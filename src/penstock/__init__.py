@@ -50,11 +50,13 @@ if TYPE_CHECKING:
     from penstock.pattern.render import render
     from penstock.pattern.schema import Schema
     from penstock.pattern.validate import validate
+    from penstock.shedding.configuration import Shedding
 
 __all__ = [
     "PENDING", "BatchError", "BuilderError", "Ended", "Engine", "EngineError", "FunctionError", "HookError", "Hooks",
-    "Matches", "MustBlockError", "PenstockError", "Query", "QueryError", "Schema", "SchemaError", "SlowFunctionWarning",
-    "SnapshotError", "StillPendingError", "TooManyRunsError", "all_of", "any_of", "average", "call", "count",
+    "Matches", "MustBlockError", "PenstockError", "Query", "QueryError", "Schema", "SchemaError", "Shedding",
+    "SlowFunctionWarning", "SnapshotError", "StillPendingError", "TooManyRunsError", "all_of", "any_of", "average",
+    "call", "count",
     "duration", "event", "literal", "maximum", "minimum", "one_of",
     "parse", "prev", "query", "reference", "remote", "render", "same", "seq", "total", "validate", "window",
 ]  # fmt: skip
@@ -76,6 +78,7 @@ _ELSEWHERE = {
     "QueryError": "penstock.errors",
     "Schema": "penstock.pattern.schema",
     "SchemaError": "penstock.errors",
+    "Shedding": "penstock.shedding.configuration",
     "SlowFunctionWarning": "penstock.engine.functions",
     "SnapshotError": "penstock.engine.snapshots",
     "StillPendingError": "penstock.engine.answers",

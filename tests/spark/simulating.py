@@ -20,7 +20,7 @@ from penstock.spark.detecting import spec_of
 from penstock.spark.keys import keyed
 from penstock.spark.parting import SLICES_PER_REACH
 from penstock.spark.worker.batch import SLICE, BatchWorker
-from penstock.spark.worker.bucket import Bucket
+from penstock.spark.worker.bucket import Bucket, Given
 from penstock.spark.worker.packing import BUCKET, Pack
 from penstock.spark.worker.results import MATCHES, OUTPUT
 from penstock.spark.worker.spec import TIE, Spec
@@ -126,8 +126,7 @@ def streamed(
 
 
 def _step(bucket: Bucket, rows: list[dict[str, Any]]) -> Iterator[pa.Table]:
-    tables = [pa.ipc.open_stream(row["rows"]).read_all() for row in rows if row["rows"] is not None]
-    return bucket.step(tables, max(row["newest"] for row in rows), sum(row["passed"] for row in rows), 0)
+    return bucket.step(Given.of(rows), 0)
 
 
 # --- results ----------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from penstock.spark.progress import Listener, Progress, Totals, quantile_ms
 from penstock.spark.worker.results import LATENCIES, LATENCY_MS
 
 COUNTS = {"rows": 100, "processed": 80, "late": 3, "malformed": 2, "shed": 5, "matches": 7, "runs": 11, "held": 20}
+REASONS = {"shed_early": 3, "shed_overdue": 2, "shed_runs": 40, "shed_partly": 1}
 QUERY, OTHER = UUID(int=1), UUID(int=2)
 
 
@@ -72,8 +73,8 @@ class TestProgress:
         assert not Progress.of(3, 500, {**COUNTS, "processed": 69}, None).adds_up
 
     def test_json(self) -> None:
-        assert Progress.of(3, 500, {**COUNTS, "latency_5": 4}, 10).as_json() == {
-            "batch": 3, "seconds": 0.5, "rows_per_s": 200.0, **COUNTS, "latency_ms": {"p50": 35.0, "p99": 49.7},
+        assert Progress.of(3, 500, {**COUNTS, **REASONS, "latency_5": 4}, 10).as_json() == {
+            "batch": 3, "seconds": 0.5, "rows_per_s": 200.0, **COUNTS, **REASONS, "latency_ms": {"p50": 35.0, "p99": 49.7},
             "adds_up": True,
         }  # fmt: skip
 

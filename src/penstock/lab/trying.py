@@ -129,7 +129,8 @@ def _run(cell: Cell, experiment: Experiment, prepared: Prepared, options: Mappin
     assert prepared.learned.history is not None
     strategy = strategy_of(cell.strategy).fitted(prepared.learned.history, **{**chosen.options, **options})
     built = time.perf_counter()
-    operator = Operator(prepared.queries, is_split=True)
+    names = prepared.learned.history.names
+    operator = Operator(prepared.queries, is_split=True, names=names)
     operator.take(prepared.events)
     capacity = prepared.truth.capacity
     backlog = round(experiment.f * experiment.bound * capacity)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from penstock.pattern.durations import microseconds
-from penstock.shedding.storing import load
+from penstock.shedding.storing import ModelError, load
 from penstock.shedding.strategies.catalogue import STRATEGIES, strategy_of
 from penstock.shedding.strategies.chance import RandomEvent
 from penstock.shedding.strategies.strategy import Strategy
@@ -17,6 +17,18 @@ from penstock.shedding.strategies.strategy import Strategy
 
 def _duration(given: Any) -> Any:
     return timedelta(microseconds=microseconds(given)) if isinstance(given, str | timedelta) else given
+
+
+class Fitted(NamedTuple):
+    """A strategy that can be used.
+
+    Attributes:
+        strategy: with its model.
+        types: the names of the types that it counts from 0 on; None if it knows none.
+    """
+
+    strategy: Strategy
+    types: tuple[str, ...] | None
 
 
 class Shedding(BaseModel):
@@ -27,7 +39,8 @@ class Shedding(BaseModel):
         strategy: what to drop; one of `penstock.shedding.strategies.catalogue.STRATEGIES`. docs/shedding.md says which
             is good for what.
         model: what the strategy has learned: a directory that `penstock train` wrote, or a strategy that was fitted.
-            Only "random-event" needs none.
+            Only "random-event" and "random-run" need none.
+        types: of a model that is a strategy, the names of its types in their order; a directory holds them itself.
         f: the share of the bound from which on is shed. A large one sheds nothing in short bursts; a small one leaves
             more time to shed what matters least.
         unshed: the share of windows that are never shed. From them the loss is estimated, and new models are learned.
@@ -43,6 +56,7 @@ class Shedding(BaseModel):
     bound: Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta(0))]
     strategy: str = "random-event"
     model: Strategy | Path | None = None
+    types: tuple[str, ...] | None = None
     f: Annotated[float, Field(gt=0, lt=1)] = 0.8
     unshed: Annotated[float, Field(ge=0, lt=1)] = 0.02
     detector: Literal["auto", "queue", "latency"] = "auto"
@@ -60,19 +74,21 @@ class Shedding(BaseModel):
         """The bound, in seconds."""
         return self.bound.total_seconds()
 
-    def fitted(self) -> Strategy:
-        """Return the strategy with its model.
+    def fitted(self) -> Fitted:
+        """Return the strategy with its model, and the names of the model's types.
 
         Raises:
             ModelError: there is no model, or it is of another strategy.
         """
-        from penstock.shedding.storing import ModelError
-
         if self.model is None:
             if self.strategy == RandomEvent.name:
-                return RandomEvent(self.seed)
+                return Fitted(RandomEvent(self.seed), None)
             raise ModelError(f"{self.strategy} needs a model\n  fix: train one, and give it as model=")
-        made = self.model if isinstance(self.model, Strategy) else load(self.model)[0]
+        if isinstance(self.model, Strategy):
+            made, types = self.model, self.types
+        else:
+            made, about = load(self.model)
+            types = tuple(map(str, about["types"])) if "types" in about else self.types
         if not isinstance(made, strategy_of(self.strategy)):
             raise ModelError(f"the model is one of {made.name}, and the strategy is {self.strategy}")
-        return made
+        return Fitted(made, types)

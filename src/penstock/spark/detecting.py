@@ -19,13 +19,15 @@ from penstock.pattern.schema import Schema
 from penstock.pattern.validate import validate
 from penstock.plan.planning import plan as planned
 from penstock.plan.terms import Calls
+from penstock.shedding.configuration import Shedding
 from penstock.spark.columns import ColumnLike, Columns, DetectError, resolve, with_attributes
 from penstock.spark.keys import by_same, keyed, reach, types_that_count
 from penstock.spark.outputs import OUTPUTS, events_schema, parted, results_schema, spark_schema
 from penstock.spark.parting import in_parts
+from penstock.spark.shedding import attributes_of, needs_partitions, shed_of
 from penstock.spark.streaming import shuffle_partitions, streamed
 from penstock.spark.worker.batch import BatchWorker
-from penstock.spark.worker.results import MATCHES
+from penstock.spark.worker.results import MATCHES, SHED
 from penstock.spark.worker.spec import Spec
 
 
@@ -46,6 +48,7 @@ def detect(
     buckets: int | None = None,
     max_runs: int = MAX_RUNS,
     plan: Mode = "auto",
+    shed: Shedding | None = None,
     observe: str | Observation = "penstock",
 ) -> Callable[[DataFrame], DataFrame]:
     """Return a function for `DataFrame.transform` that finds the matches of queries in a frame of events.
@@ -66,14 +69,15 @@ def detect(
         watermark: in a stream, how late events may come ("10 seconds"): they wait so long to be put in order. Without
             it, each micro-batch is put in order by itself, and what is before the one before is late.
         arrival: the column with the time at which an event arrived, for `arrived_ts` and latencies.
-        outputs: what comes out: "matches", "late", "malformed". If it is not matches alone, a column `output` tells
-            what a row is, and late and malformed rows are in `event`, with a `reason`; `output` parts them.
+        outputs: what comes out: "matches", "late", "malformed", "shed". If it is not matches alone, a column `output`
+            tells what a row is, and rows that are no matches are in `event`, with a `reason`; `output` parts them.
         functions: the user functions that queries call; `schema` must declare them.
         remotes: the sources that queries look up with REMOTE, likewise.
         schema: what `penstock check --schema` takes. Without it, the frame's columns are the schema.
         buckets: in a stream, how many engines share the keys; as many as there are shuffle partitions, if not given.
         max_runs: how many runs an engine may have; see `penstock.Engine`.
         plan: how matches are found; see `penstock.Engine`.
+        shed: in a stream, the latency bound to keep, and what to drop for it; needs `arrival`.
         observe: the name under which counts appear in `observedMetrics` of a stream; of a batch, an `Observation`.
 
     Raises:
@@ -98,14 +102,20 @@ def detect(
             _check(query, columns, known)
         parted_by, keys = keyed([query for query, _ in pairs], columns.by)
         weights = [weight for _, weight in pairs]
-        columns = with_attributes(replace(columns, by=keys), resolver, [*read_by_all(parted_by), *keys])
-        spec = spec_of(list(zip(parted_by, weights, strict=True)), columns, known)
+        more = () if shed is None else attributes_of(shed)
+        columns = with_attributes(replace(columns, by=keys), resolver, [*read_by_all(parted_by), *keys, *more])
+        keeps = shed is not None and needs_partitions(shed)
+        spec = spec_of(list(zip(parted_by, weights, strict=True)), columns, known, keeps_partitions=keeps)
         result = spark_schema(spec.results, columns, parted_by)
         spec = replace(
             spec, watermark_us=_microseconds(watermark), functions=dict(functions or {}), remotes=dict(remotes or {}),
             max_runs=max_runs, plan=plan,
         )  # fmt: skip
         spec.engine()  # what it refuses is refused here, not in a worker
+        if shed is not None:
+            if not frame.isStreaming:
+                raise DetectError("a batch has no latency bound to keep\n  fix: leave shed= out, or read a stream")
+            spec = replace(spec, shed=shed_of(shed, spec, columns, is_shown=SHED in outputs))
         if frame.isStreaming:
             found = streamed(resolver, spec, result, buckets or shuffle_partitions(frame))
         else:

@@ -31,11 +31,12 @@ from penstock.spark.worker.results import (
     MATCHES,
     OUTPUT,
     REASON,
+    SHED,
     TIME,
     TIMES,
 )
 
-OUTPUTS = (MATCHES, LATE, MALFORMED)
+OUTPUTS = (MATCHES, LATE, MALFORMED, SHED)
 
 
 def events_schema(columns: Columns) -> pa.Schema:
@@ -156,11 +157,11 @@ def parted(frame: DataFrame, outputs: Sequence[str], observation: str | Observat
 
 
 def output(frame: DataFrame, name: str) -> DataFrame:
-    """Return one of the outputs of `detect(…, outputs=…)`: matches; or late or malformed rows, each with its reason.
+    """Return one of the outputs of `detect(…, outputs=…)`: matches; or late, malformed or shed rows, each with its reason.
 
     Args:
         frame: what `detect` gave; in a stream, that of `foreachBatch`.
-        name: "matches", "late" or "malformed".
+        name: "matches", "late", "malformed" or "shed".
     """
     if name not in OUTPUTS or OUTPUT not in frame.columns:
         raise DetectError(f"there is no output {name!r}\n  fix: detect(…, outputs=['matches', {name!r}])")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
 
 METRIC = "penstock"  # the name under which `detect` observes its counts, unless it is told another
-_SUMMED = ("rows", "processed", "late", "malformed", "shed", "matches")
+_SHED = ("shed_early", "shed_overdue", "shed_runs", "shed_partly")
+_SUMMED = ("rows", "processed", "late", "malformed", "shed", *_SHED, "matches")
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,10 @@ class Progress:
         late: rows that came too late.
         malformed: rows that cannot be events.
         shed: rows that were dropped on purpose.
+        shed_early: those of them that went before the shuffle.
+        shed_overdue: those of them that could not be on time any more.
+        shed_runs: runs that were dropped on purpose.
+        shed_partly: rows that were hidden from some runs; they count as processed.
         matches: how many were found.
         runs: how many there are at its end.
         held: how many rows are held back at its end, to be put in order.
@@ -59,6 +64,10 @@ class Progress:
     held: int
     held_before: int | None
     latency: tuple[int, ...] = field(repr=False)
+    shed_early: int = 0
+    shed_overdue: int = 0
+    shed_runs: int = 0
+    shed_partly: int = 0
 
     @classmethod
     def of(
@@ -144,6 +153,10 @@ class Totals:
     late: int = 0
     malformed: int = 0
     shed: int = 0
+    shed_early: int = 0
+    shed_overdue: int = 0
+    shed_runs: int = 0
+    shed_partly: int = 0
     matches: int = 0
     held: int = 0
     latency: list[int] = field(default_factory=lambda: [0] * LATENCIES, repr=False)

@@ -26,11 +26,13 @@ from pyspark.sql import types as st
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from penstock.spark.columns import Resolver, quoted
-from penstock.spark.worker.bucket import Bucket
-from penstock.spark.worker.packing import BUCKET, NONE, Pack, as_bytes, from_bytes, unpack
-from penstock.spark.worker.spec import Spec
+from penstock.spark.worker.bucket import Bucket, Given
+from penstock.spark.worker.packing import BUCKET, Pack, as_bytes, unpack
+from penstock.spark.worker.spec import NOW, Spec
 
-_PACKED = "bucket int, newest long, passed long, rows binary"
+_PACKED = (
+    "bucket int, newest long, passed long, now long, overdue long, early long, rows binary, shed binary"
+)
 _STATE = "blob binary"
 _RESULT = "rows binary"
 
@@ -45,6 +47,8 @@ def streamed(resolver: Resolver, spec: Spec, result: st.StructType, buckets: int
     buckets = buckets if spec.by else 1
     number = sf.pmod(sf.xxhash64(*map(quoted, spec.by)), sf.lit(buckets)) if spec.by else sf.lit(0)
     rows = resolver.select(spec.seq).withColumn(BUCKET, number.cast("int"))
+    if spec.shed is not None:  # in a stream, this is the time of the micro-batch, which Spark's log of offsets keeps
+        rows = rows.withColumn(NOW, sf.unix_micros(sf.current_timestamp()))
     packed = rows.mapInArrow(Pack(spec, buckets), _PACKED)
     found = packed.groupBy("bucket").applyInPandasWithState(
         Step(spec, buckets), _RESULT, _STATE, "append", GroupStateTimeout.NoTimeout
@@ -68,11 +72,7 @@ class Step:
         """Yield packed results."""
         started = time.perf_counter_ns()
         bucket = Bucket.of(self.spec, self.buckets, state.get[0] if state.exists else None)
-        tables, newest, passed = [], NONE, 0
-        for frame in frames:
-            newest = max(newest, int(frame["newest"].max()))
-            passed += int(frame["passed"].sum())
-            tables += [from_bytes(rows) for rows in frame["rows"] if rows is not None]
-        for table in bucket.step(tables, newest, passed, started):
+        given = Given.of(row for frame in frames for row in frame.to_dict("records"))
+        for table in bucket.step(given, started):
             yield pd.DataFrame({"rows": [as_bytes(table)]})
         state.update((bucket.snapshot(),))

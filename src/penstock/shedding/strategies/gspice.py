@@ -255,16 +255,21 @@ class GspiceS(Gspice):
             worth += query.weight * np.bincount(query.completed.rows, minlength=len(worth))
         return keys, np.arange(len(keys)), worth, None
 
+    def utilities(self, view: View) -> Floats:
+        """Return what each event is worth: (e,)."""
+        return self._utilities(view, *self._of_events(view))
+
+    def _utilities(self, view: View, types: Ints, at: Ints, begins: Ints, ranges: Ints) -> Floats:
+        if self.trees:
+            return self.forest.predict(self.features.rows(types, at, begins, ranges))
+        return self.table.get(self.features.keys(types, at, begins, ranges), self.otherwise[view.types, 0])
+
     def decide(self, view: View) -> Decision:
         """Return which events are shed (algorithm 7)."""
-        types, at, begins, ranges = self._of_events(view)
+        context = self._of_events(view)
         if self._is_idle:
             return KEEP_ALL
-        if self.trees:
-            utilities = self.forest.predict(self.features.rows(types, at, begins, ranges))
-        else:
-            keys = self.features.keys(types, at, begins, ranges)
-            utilities = self.table.get(keys, self.otherwise[view.types, 0])
+        utilities = self._utilities(view, *context)
         return Decision(events=by_utility(utilities, *_pair(self._threshold), view.numbers, self.seed))
 
 

@@ -137,7 +137,7 @@ def line(name: str, progress: Progress, totals: Totals, bound_ms: float | None) 
         Text(f"{progress.rows_per_s:,.0f} rows/s"),
         _latency(progress.p50_ms, progress.p99_ms, bound_ms),
         Text(f"{progress.held:,} held"),
-        Text(f"{_share(totals.shed, totals.rows)} shed"),
+        Text(_shed(totals)),
         Text(f"{progress.matches:,} matches, {totals.matches:,} in all"),
     ]
     if totals.late or totals.malformed:
@@ -145,6 +145,12 @@ def line(name: str, progress: Progress, totals: Totals, bound_ms: float | None) 
     if totals.wrong:
         parts.append(Text("rows do not add up", "red"))
     return Text(" │ ").join(parts)
+
+
+def _shed(totals: Totals) -> str:
+    """Return the share of rows that were shed, and how many runs, if any."""
+    runs = f", {totals.shed_runs:,} runs" if totals.shed_runs else ""
+    return f"{_share(totals.shed, totals.rows)} shed{runs}"
 
 
 def summary(job: Job, totals: Totals, was_stopped: bool) -> Text:
@@ -157,6 +163,11 @@ def summary(job: Job, totals: Totals, was_stopped: bool) -> Text:
     batches = f"{totals.batches:,} {'batch' if totals.batches == 1 else 'batches'}"
     text = Text(f"{job.run.name}: {batches}, {totals.rows:,} rows ({counts}), {totals.matches:,} matches, ")
     text.append_text(latency)
+    if totals.shed_early or totals.shed_overdue or totals.shed_runs or totals.shed_partly:
+        text.append(
+            f"\nshed: {totals.shed_early:,} rows before the shuffle, {totals.shed_overdue:,} that were overdue, "
+            f"{totals.shed_runs:,} runs; {totals.shed_partly:,} rows were hidden from some runs"
+        )
     if was_stopped and job.run.checkpoint is not None:
         text.append(f"\nstopped; the next run goes on from {job.run.checkpoint}")
     return text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,48 @@ from penstock.plan.tables import Bools
 from penstock.spark.worker.events import Rows, read
 from penstock.spark.worker.matching import Matching
 from penstock.spark.worker.packing import NONE as _START
-from penstock.spark.worker.packing import as_bytes, from_bytes
+from penstock.spark.worker.packing import WHY, as_bytes, from_bytes
 from penstock.spark.worker.results import Counts, Results
+from penstock.spark.worker.shedding import Shedder
 from penstock.spark.worker.sorting import joined
 from penstock.spark.worker.spec import Spec
 
-VERSION = 1
+VERSION = 2
+READS = (1, 2)  # before 2, there was no shedding
 _LIVE: OrderedDict[bytes, Bucket] = OrderedDict()  # the buckets of this process, by the head of their last snapshot
 _MOST_LIVE = 64
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a micro-batch brings to a bucket.
+
+    Attributes:
+        tables: rows, as they came.
+        newest_us: the newest time in the whole batch, of all buckets.
+        passed: rows that no query asks about, for the counts.
+        now_us: the time of the batch.
+        overdue: rows that were shed before the shuffle because they could not be on time; for the counts.
+        early: those that the strategy gave up there, likewise.
+        shed: these rows with the reason, if they are to be shown.
+    """
+
+    tables: list[pa.Table]
+    newest_us: int
+    passed: int = 0
+    now_us: int = _START
+    overdue: int = 0
+    early: int = 0
+    shed: tuple[pa.Table, ...] = ()
+
+    @classmethod
+    def of(cls, packed: Iterable[Mapping[str, Any]]) -> Given:
+        """Return what packs have brought, row by row."""
+        rows = list(packed)
+        tables, shed = ([from_bytes(row[name]) for row in rows if row[name] is not None] for name in ("rows", "shed"))
+        passed, overdue, early = (sum(int(row[name]) for row in rows) for name in ("passed", "overdue", "early"))
+        newest, now = (max((int(row[name]) for row in rows), default=_START) for name in ("newest", "now"))
+        return cls(tables, newest, passed, now, overdue, early, tuple(shed))
 
 
 class Bucket:
@@ -41,19 +76,23 @@ class Bucket:
         passed_us: no event before this time is taken any more.
         last: time and tie of the last event that the engine has had.
         newest_us: the newest time of the stream.
+        shedder: decides what is shed, if a bound is to be kept.
     """
 
     def __init__(self, spec: Spec, buckets: int, blob: bytes | None = None) -> None:
         self.spec, self.buckets = spec, buckets
         state = None if blob is None else self._checked(unpack(blob))
         self.matching = Matching(spec, state)
+        self.shedder = None if spec.shed is None else Shedder(spec.shed, spec.type, (state or {}).get("shedding"))
         if state is None:
-            self.waiting = Rows(spec.events.empty_table(), np.zeros(0, np.int64), np.zeros(0, np.int64))
+            nothing = np.zeros(0, np.int64)
+            self.waiting = Rows(spec.events.empty_table(), nothing, nothing, np.zeros(0) if spec.shed else None)
             self.passed_us = self.newest_us = _START
             self.last = _START, _START
             return
         waiting = from_bytes(state["waiting"])
-        self.waiting = Rows(waiting, state["waiting_ts"].copy(), state["waiting_tie"].copy())
+        worth = state["waiting_worth"].copy() if "waiting_worth" in state else None
+        self.waiting = Rows(waiting, state["waiting_ts"].copy(), state["waiting_tie"].copy(), worth)
         self.passed_us, self.newest_us = int(state["passed_us"]), int(state["newest_us"])
         self.last = int(state["last"][0]), int(state["last"][1])
 
@@ -64,7 +103,7 @@ class Bucket:
         A worker that made the snapshot still has the bucket: restoring it would take longer than a small batch.
         """
         live = None if blob is None else _LIVE.pop(_name(blob), None)
-        if live is not None and live.spec.text == spec.text:
+        if live is not None and live.spec.text == spec.text and _token(live.spec) == _token(spec):
             return live
         return cls(spec, buckets, blob)
 
@@ -73,20 +112,23 @@ class Bucket:
         """Forget the buckets of this process: the next ones are restored from their snapshots."""
         _LIVE.clear()
 
-    def step(self, tables: list[pa.Table], newest_us: int, passed: int, started_ns: int) -> Iterator[pa.Table]:
+    def step(self, given: Given, started_ns: int) -> Iterator[pa.Table]:
         """Take the rows of a micro-batch.
 
         Args:
-            tables: the rows, as they came.
-            newest_us: the newest time in the whole batch, of all buckets.
-            passed: rows that no query asks about, for the counts.
+            given: what it brings.
             started_ns: when work on it began.
         """
-        counts = Counts(rows=passed, processed=passed)
+        gone = given.overdue + given.early
+        counts = Counts(
+            rows=given.passed + gone, processed=given.passed, shed=gone, shed_early=gone, shed_overdue=given.overdue
+        )
         results = Results(self.spec, counts)
-        self.newest_us = max(self.newest_us, newest_us)
+        self.newest_us = max(self.newest_us, given.newest_us)
+        for table in given.shed:
+            yield from results.shown_as_shed(table.drop_columns([WHY]), table.column(WHY).combine_chunks())
         come = []
-        for table in tables:
+        for table in given.tables:
             rows, malformed = read(table, self.spec)
             counts.rows += len(table)
             yield from results.malformed(malformed)
@@ -94,10 +136,15 @@ class Bucket:
             if is_late.any():
                 yield from results.late(rows.table.filter(pa.array(is_late)), self._why_late())
             come.append(rows.where(~is_late))
-        yield from self.matching.process(self._released(come), results)
+        if self.shedder is not None:
+            lags = [self.shedder.shed.lags(rows.table, given.now_us).max(initial=0) for rows in come]
+            self.shedder.begin(given.now_us, max(lags, default=0))
+        yield from self.matching.process(self._released(come), results, self.shedder)
         yield from self.matching.advance(self.passed_us, results)
         counts.held = len(self.waiting)
         counts.work_us = (time.perf_counter_ns() - started_ns) // 1000
+        if self.shedder is not None:  # what is measured counts from the next batch on: it is committed with this one
+            self.shedder.end(time.time() * 1e6 - counts.work_us - given.now_us, counts.work_us)
         yield results.counted()
 
     def _is_late(self, rows: Rows) -> Bools:
@@ -137,6 +184,8 @@ class Bucket:
                 "waiting": np.frombuffer(as_bytes(self.waiting.table), np.uint8),
                 "waiting_ts": self.waiting.ts,
                 "waiting_tie": self.waiting.tie,
+                **({} if self.waiting.worth is None else {"waiting_worth": self.waiting.worth}),
+                **({} if self.shedder is None else {"shedding": self.shedder.state()}),
                 **self.matching.state(),
             }
         )
@@ -147,8 +196,8 @@ class Bucket:
 
     def _checked(self, state: dict[str, Any]) -> dict[str, Any]:
         """Refuse a state of another detection."""
-        if state.get("version") != VERSION:
-            raise SnapshotError(f"the checkpoint has format {state.get('version')}; this penstock reads {VERSION}")
+        if state.get("version") not in READS:
+            raise SnapshotError(f"the checkpoint has format {state.get('version')}; this penstock reads {READS}")
         self.spec.check_same(state["spec"])
         if state["buckets"] != self.buckets:
             raise SnapshotError(
@@ -161,3 +210,7 @@ class Bucket:
 def _name(blob: Any) -> bytes:
     """Return the head of a snapshot, which holds its checksum."""
     return bytes(blob[:26])
+
+
+def _token(spec: Spec) -> str | None:
+    return None if spec.shed is None else spec.shed.token

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from penstock.engine.arrow_values import EXACT, is_text, numbers
 from penstock.plan.layout import TEXT_HIGH, TEXT_LOW
-from penstock.plan.tables import Bools, Ints
-from penstock.spark.worker.spec import TIE, Spec
+from penstock.plan.tables import Bools, Floats, Ints
+from penstock.spark.worker.spec import TIE, WORTH, Spec
 from penstock.spark.worker.times import FAR_AWAY_US, is_null, times
 
 _FORGET_FROM = 8192  # fewer events are not worth a search for those to forget
@@ -19,22 +19,25 @@ _FORGET_FROM = 8192  # fewer events are not worth a search for those to forget
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows with their times in microseconds, in no order as yet."""
+    """Rows with their times in microseconds, in no order as yet; and what they are worth, if a strategy has said so."""
 
     table: pa.Table
     ts: Ints
     tie: Ints
+    worth: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.ts)
 
     def take(self, places: Ints) -> Rows:
         """Return some of the rows, in this order."""
-        return Rows(self.table.take(pa.array(places)), self.ts[places], self.tie[places])
+        worth = None if self.worth is None else self.worth[places]
+        return Rows(self.table.take(pa.array(places)), self.ts[places], self.tie[places], worth)
 
     def slice(self, start: int, stop: int) -> Rows:
         """Return rows that follow one another."""
-        return Rows(self.table.slice(start, stop - start), self.ts[start:stop], self.tie[start:stop])
+        worth = None if self.worth is None else self.worth[start:stop]
+        return Rows(self.table.slice(start, stop - start), self.ts[start:stop], self.tie[start:stop], worth)
 
     def where(self, chosen: Bools) -> Rows:
         """Return the rows that are chosen; without a copy if that is all of them."""
@@ -79,6 +82,7 @@ def in_order(ts: Ints, tie: Ints) -> Ints | None:
 def read(table: pa.Table, spec: Spec) -> tuple[Rows, Malformed | None]:
     """Part a table of rows into those that can be events and those that cannot."""
     tie = numbers(table.column(TIE))
+    worth = numbers(table.column(WORTH), np.nan) if WORTH in table.schema.names else None
     table = table.drop_columns([TIE]) if table.schema.names[-1] == TIE else table.select(spec.events.names)
     table = table if table.schema.equals(spec.events) else table.cast(spec.events)
     ts, has_no_time = times(table.column(spec.time), spec.time)
@@ -90,7 +94,7 @@ def read(table: pa.Table, spec: Spec) -> tuple[Rows, Malformed | None]:
         reasons.add(is_null(table.column(spec.seq)), f"no {spec.seq}: an event needs a number")
     for name in spec.read:
         _check_attribute(table.column(name), name, reasons)
-    rows = Rows(table, ts, tie)
+    rows = Rows(table, ts, tie, worth)
     if reasons.texts is None:
         return rows, None
     is_bad = reasons.texts != ""

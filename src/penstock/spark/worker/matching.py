@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.plan.tables import Ints
+from penstock.engine.hooks import Hooks
+from penstock.engine.matches import Matches
+from penstock.plan.tables import Bools, Ints
 from penstock.spark.worker.events import Kept, Malformed, Rows
 from penstock.spark.worker.packing import as_bytes, from_bytes
 from penstock.spark.worker.results import Results
-from penstock.spark.worker.spec import SEQ, Spec
+from penstock.spark.worker.shedding import Choice, Shedder, was_shed
+from penstock.spark.worker.spec import OVERDUE, SEQ, Spec
 
 CHUNK = 1 << 16  # events that an engine gets at once: enough to be fast, few enough to stay small
 
@@ -38,20 +41,53 @@ class Matching:
     def _empty(self) -> pa.Table:
         return pa.schema([self.spec.events.field(name) for name in self._names]).empty_table()
 
-    def process(self, rows: Rows, results: Results) -> Iterator[pa.Table]:
-        """Process rows that follow those before; yield results."""
+    def process(self, rows: Rows, results: Results, shedder: Shedder | None = None) -> Iterator[pa.Table]:
+        """Process rows that follow those before, and shed what a shedder says; yield results."""
         rows, doubled = self._without_doubles(rows)
         yield from results.malformed(doubled)
         results.counts.processed += results.count_own(rows.ts)
         rows = self._with_keys(rows)
-        for start in range(0, len(rows), CHUNK):
-            part = rows.slice(start, min(start + CHUNK, len(rows)))
-            seq = self._numbers(part)
-            self.kept.add(part.table.select(self._names), seq)
-            batch = part.table.select(self._read).append_column(SEQ, pa.array(seq))
-            yield from results.matches(self.engine.process(batch), self.kept)
+        choice, chunk = None, CHUNK
+        if shedder is not None:
+            choice = shedder.choose(rows)
+            chunk = min(CHUNK, choice.chunk or CHUNK)
+            if shedder.shed.leaves_out:
+                is_shed = choice.is_overdue | choice.is_shed
+                yield from self._gone(rows, choice, is_shed, results)
+                kept = np.flatnonzero(~is_shed)
+                rows, choice = rows.where(~is_shed), choice.of(kept)
+        for start in range(0, len(rows), chunk):
+            part = rows.slice(start, min(start + chunk, len(rows)))
+            if shedder is None or choice is None:
+                yield from results.matches(self._found(part, None), self.kept)
+            else:
+                of_part = choice.of(np.arange(start, start + len(part)))
+                results.counts.shed_runs += shedder.drop_runs(self.engine, of_part, start, len(part))
+                hooks = of_part.hooks(len(self.engine.queries))
+                yield from results.matches(self._found(part, hooks), self.kept)
+                is_shed, partly = was_shed(of_part, hooks)
+                yield from self._gone(part, of_part, is_shed, results)
+                results.counts.shed_partly += int(partly.sum())
             self.kept.forget(self.engine.kept())
         results.counts.runs = self.engine.work["runs"]
+
+    def _found(self, rows: Rows, hooks: list[Hooks] | None) -> Matches:
+        seq = self._numbers(rows)
+        self.kept.add(rows.table.select(self._names), seq)
+        batch = rows.table.select(self._read).append_column(SEQ, pa.array(seq))
+        return self.engine.process(batch, hooks)
+
+    def _gone(self, rows: Rows, choice: Choice, is_shed: Bools, results: Results) -> Iterator[pa.Table]:
+        """Yield rows that are shed; they do not count as processed."""
+        assert self.spec.shed is not None
+        if not is_shed.any():
+            return
+        results.counts.processed -= int(is_shed.sum())
+        for chosen, reason in (
+            (choice.is_overdue, OVERDUE),
+            (is_shed & ~choice.is_overdue, self.spec.shed.strategy.name),
+        ):
+            yield from results.shed(rows.table.filter(pa.array(chosen)), reason)
 
     def advance(self, ts: int, results: Results) -> Iterator[pa.Table]:
         """Let time pass; yield what is known then. No row before this time may follow."""

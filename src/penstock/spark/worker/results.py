@@ -17,15 +17,18 @@ import pyarrow as pa
 from penstock.engine.matches import Chunk, Layout, Matches
 from penstock.plan.tables import Bools, Ints
 from penstock.spark.worker.events import Kept, Malformed
-from penstock.spark.worker.spec import Spec
+from penstock.spark.worker.spec import OVERDUE, Spec
 from penstock.spark.worker.times import times
 
 OUTPUT, EVENT, REASON, COUNTS = "output", "event", "reason", "_counts"
-MATCHES, LATE, MALFORMED = "matches", "late", "malformed"
+MATCHES, LATE, MALFORMED, SHED = "matches", "late", "malformed", "shed"
 TIME = pa.timestamp("us", "UTC")
 TIMES = dict.fromkeys(("first_ts", "last_ts", "known_ts", "arrived_ts", "detected_ts"), TIME)
 
-COUNTED = ("rows", "processed", "late", "malformed", "shed", "matches", "runs", "held", "work_us")
+COUNTED = (
+    "rows", "processed", "late", "malformed", "shed", "shed_early", "shed_overdue", "shed_runs", "shed_partly",
+    "matches", "runs", "held", "work_us",
+)  # fmt: skip
 # Upper bounds of the latency bins in milliseconds; a last bin has no bound.
 LATENCY_MS = (
     1, 2, 5, 10, 20, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800, 900, 1000, 1250,
@@ -39,7 +42,9 @@ COUNTS_TYPE = pa.struct([*((name, pa.int64()) for name in COUNTED), ("latency", 
 class Counts:
     """How many rows a piece of work had, and what became of them.
 
-    rows = processed + late + malformed + shed, where rows that are held back are counted when they leave.
+    rows = processed + late + malformed + shed, where rows that are held back are counted when they leave. Of the rows
+    that are shed, `shed_early` are gone before the shuffle, and `shed_overdue` could not be on time any more; the rest
+    is what the strategy has chosen. `shed_runs` are runs, and `shed_partly` rows that were hidden from some runs only.
     """
 
     rows: int = 0
@@ -47,6 +52,10 @@ class Counts:
     late: int = 0
     malformed: int = 0
     shed: int = 0
+    shed_early: int = 0
+    shed_overdue: int = 0
+    shed_runs: int = 0
+    shed_partly: int = 0
     matches: int = 0
     runs: int = 0
     held: int = 0
@@ -133,6 +142,17 @@ class Results:
             return []
         self.counts.late += len(rows)
         return [self._rows(rows, LATE, pa.repeat(reason, len(rows)))]
+
+    def shed(self, rows: pa.Table, reason: str) -> list[pa.Table]:
+        """Return rows that were dropped on purpose, if they are asked for."""
+        self.counts.shed += len(rows)
+        self.counts.shed_overdue += len(rows) if reason == OVERDUE else 0
+        return self.shown_as_shed(rows, pa.repeat(reason, len(rows)))
+
+    def shown_as_shed(self, rows: pa.Table, reasons: Any) -> list[pa.Table]:
+        """Return rows that were dropped on purpose and are counted already."""
+        is_shown = self.spec.shed is not None and self.spec.shed.is_shown
+        return [self._rows(rows, SHED, reasons)] if is_shown and len(rows) else []
 
     def _rows(self, rows: pa.Table, output: str, reasons: Any) -> pa.Table:
         columns = [rows.column(name).combine_chunks() for name in rows.schema.names]

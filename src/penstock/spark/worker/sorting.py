@@ -70,7 +70,9 @@ def joined(parts: list[Rows]) -> Rows:
     if len(parts) == 1:
         return parts[0]
     ts, tie = (np.concatenate([getattr(each, name) for each in parts]) for name in ("ts", "tie"))
-    return Rows(pa.concat_tables([each.table for each in parts]), ts, tie)
+    worths = [each.worth for each in parts if each.worth is not None]
+    worth = np.concatenate(worths) if len(worths) == len(parts) else None
+    return Rows(pa.concat_tables([each.table for each in parts]), ts, tie, worth)
 
 
 class _Run:

@@ -15,9 +15,13 @@ from penstock.pattern.render import render
 if TYPE_CHECKING:
     from penstock.engine.detector import Mode
     from penstock.engine.engine import Engine
+    from penstock.spark.worker.shedding import Shed
 
 SEQ = "_penstock_seq"  # the number of an event inside: the users', or counted
 TIE = "_tie"  # a column that breaks ties in time: the users' number, or a hash of the row
+WORTH = "_penstock_worth"  # what a row is worth to the queries, as a strategy that looks at the stream has said
+OVERDUE = "it could not be on time any more"  # why a row is shed; otherwise, by which strategy
+NOW = "_penstock_now"  # the time of the micro-batch, in microseconds
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Spec:
         results: the columns that come out.
         watermark_us: how late events may come; None if they come in order.
         reach: see `penstock.spark.keys.reach`.
+        shed: how a stream keeps its latency bound; None if it does not.
     """
 
     queries: tuple[tuple[ast.Query, float], ...]
@@ -56,6 +61,7 @@ class Spec:
     remotes: Mapping[str, Any] = field(default_factory=dict)
     max_runs: int = 0
     plan: Mode = "auto"
+    shed: Shed | None = None
 
     def engine(self) -> Engine:
         """Return an engine for the queries."""

@@ -1,0 +1,55 @@
+"""What is shed before the shuffle: rows that are overdue, and, by strategies that look at the stream, what is too much.
+
+A partition of a micro-batch is looked at by itself, without state: what it knows is how long its rows have waited.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.arrow_values import numbers
+from penstock.plan.tables import Bools, Floats, Ints
+from penstock.shedding.chance import uniform
+from penstock.shedding.strategies.gspice import GspiceS
+from penstock.spark.worker.shedding import Shed
+from penstock.spark.worker.spec import TIE
+from penstock.spark.worker.times import is_null
+
+
+def worths(table: pa.Table, type_name: str, ts: Ints, is_event: Bools, shed: Shed) -> Floats | None:
+    """Return what a strategy that looks at the stream says about rows; NaN: it does not know; None: it is no such.
+
+    The predecessor pane is that of the partition: it begins with it, and holds the rows before in it.
+    """
+    strategy = shed.strategy
+    if not isinstance(strategy, GspiceS):
+        return None
+    result = np.full(len(table), np.nan)
+    places = np.flatnonzero(is_event)
+    tie = numbers(table.column(TIE))
+    view, known = shed.view(table.take(pa.array(places)), type_name, ts[places], tie[places])
+    result[places[known]] = strategy.utilities(view)
+    return result
+
+
+def chosen(table: pa.Table, now: int, is_event: Bools, worth: Floats | None, shed: Shed) -> tuple[Bools, Bools]:
+    """Return which rows are overdue, and which the strategy gives up."""
+    none = np.zeros(len(table), np.bool_)
+    if not shed.leaves_out:
+        return none, none
+    lags, tie = shed.lags(table, now), table.column(TIE)
+    may_go = is_event & ~is_null(tie)
+    is_overdue = may_go & (lags > shed.bound.bound)
+    here = np.flatnonzero(may_go & ~is_overdue)
+    share = shed.bound.share_by_lag(float(lags[here].max(initial=0)))
+    if shed.strategy.level != "stream" or share <= 0:
+        return is_overdue, none
+    chance, is_shed = uniform(shed.seed + 1, numbers(tie)[here]), none.copy()
+    if worth is None:
+        is_shed[here[chance < share]] = True
+    else:
+        known = ~np.isnan(worth[here])
+        order = here[known][np.lexsort((chance[known], worth[here][known]))]
+        is_shed[order[: round(share * len(here))]] = True
+    return is_overdue, is_shed

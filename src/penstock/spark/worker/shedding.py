@@ -1,0 +1,254 @@
+"""What is shed of a micro-batch in a bucket: the rows, or the runs, that fit least into the time that is left.
+
+Decisions depend on the rows, their arrival times, the time of the micro-batch, which Spark replays, and on the rates in
+the committed state: so a batch that is run again sheds the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.engine.arrow_values import numbers
+from penstock.engine.engine import Engine
+from penstock.engine.hooks import LEDGER_WIDTH, Hooks
+from penstock.engine.hooks import SHED as SHED_BY_WORTH
+from penstock.plan.tables import Bools, Floats, Ints
+from penstock.shedding.chance import uniform
+from penstock.shedding.overload.batches import BatchBound, BatchRates
+from penstock.shedding.strategies.strategy import Strategy
+from penstock.shedding.views import NOTHING, Decision, View
+from penstock.spark.worker.events import Rows
+from penstock.spark.worker.times import times
+
+_PARTS = 8  # of a batch, before each of which runs are dropped
+_LEAST_PART = 256  # events
+
+
+@dataclass(frozen=True)
+class Shed:
+    """What workers are told about shedding.
+
+    Attributes:
+        strategy: with its model.
+        types: the names of the types that the model counts from 0 on; None if it knows none.
+        bound: what to keep to.
+        seed: of what is left to chance.
+        arrival: the column with the arrival times.
+        attributes: the numeric columns that the strategy reads.
+        leaves_out: whether a row that is shed need not come to the engine: it is nobody's neighbour, and not counted.
+        is_shown: whether rows that are shed come out.
+        token: which `detect` this is of, so that workers keep no bucket of another one.
+    """
+
+    strategy: Strategy
+    types: tuple[str, ...] | None
+    bound: BatchBound
+    seed: int
+    arrival: str
+    attributes: tuple[str, ...]
+    leaves_out: bool
+    is_shown: bool
+    token: str
+
+    def lags(self, table: pa.Table, now: int) -> Ints:
+        """Return how long rows have waited when the batch began, in microseconds; 0 if it is not known."""
+        arrived, is_missing = times(table.column(self.arrival), self.arrival)
+        return np.where(is_missing, 0, now - arrived)
+
+    def view(self, table: pa.Table, type_name: str, ts: Ints, tie: Ints) -> tuple[View, Ints]:
+        """Return rows as a strategy sees them, and which rows these are: those of types that the model knows."""
+        if self.types is None:
+            codes = np.zeros(len(table), np.int64)
+        else:
+            column = table.column(type_name)
+            codes = numbers(pc.index_in(column, pa.array(self.types, column.type)).cast(pa.int64()), -1)
+        known = np.flatnonzero(codes >= 0)
+        columns = {
+            name: numbers(table.column(name).cast(pa.float64(), safe=False), np.nan)[known] for name in self.attributes
+        }
+        places, size = np.arange(len(known)), len(known)
+        whole = np.zeros(size, np.int64)
+        return View(codes[known], ts[known], tie[known], columns, places, places, whole, whole + 1), known
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is shed of n rows.
+
+    Attributes:
+        is_overdue: (n,) they cannot be on time.
+        is_shed: (n,) the strategy gives them up.
+        hidden: per query (S, n): hidden from the runs in a state; None: from none.
+        worth: per query (S, n), with `least` (n,), as `penstock.Hooks` has it.
+        runs: how many runs there may be.
+        chunk: how many rows are processed at once; None: as many as ever.
+    """
+
+    is_overdue: Bools
+    is_shed: Bools
+    hidden: tuple[Bools, ...] | None = None
+    worth: tuple[Floats, ...] | None = None
+    least: Floats | None = None
+    runs: float = np.inf
+    chunk: int | None = None
+
+    def of(self, rows: Ints) -> Choice:
+        """Return what is shed of some of the rows."""
+        return Choice(
+            self.is_overdue[rows],
+            self.is_shed[rows],
+            None if self.hidden is None else tuple(each[:, rows] for each in self.hidden),
+            None if self.worth is None else tuple(each[:, rows] for each in self.worth),
+            None if self.least is None else self.least[rows],
+            self.runs,
+            self.chunk,
+        )
+
+    def hooks(self, queries: int) -> list[Hooks]:
+        """Return it as the engine takes it, for each query; `ledger` tells what was shed by its worth."""
+        events = self.is_shed | self.is_overdue
+        each = []
+        for query in range(queries):
+            tallied = self.worth is not None
+            each.append(
+                Hooks(
+                    events=events if events.any() else None,
+                    states=None if self.hidden is None else self.hidden[query],
+                    worth=None if self.worth is None else self.worth[query],
+                    least=self.least,
+                    ledger=np.zeros((len(events), LEDGER_WIDTH), np.int64) if tallied else None,
+                )
+            )
+        return each
+
+
+class Shedder:
+    """Decides what a bucket sheds.
+
+    Args:
+        shed: what to do.
+        type_name: the column with the types.
+        state: from `state`, to go on from there.
+
+    Attributes:
+        units: what the work of the batch depends on, as far as it has been processed; see `BatchRates`.
+    """
+
+    def __init__(self, shed: Shed, type_name: str, state: Mapping[str, Any] | None = None) -> None:
+        self.shed, self.type_name = shed, type_name
+        self.strategy = deepcopy(shed.strategy)
+        self.rates = BatchRates() if state is None else BatchRates.restored(state["rates"])
+        if state is not None and state["strategy"]:
+            self.strategy.restore({name: np.array(array) for name, array in state["strategy"].items()})
+        self.units, self._now, self._most_lag = 0.0, 0, 0
+
+    def begin(self, now: int, most_lag: int) -> None:
+        """Begin a batch.
+
+        Args:
+            now: its time.
+            most_lag: that of the oldest row that it brings: rows that had to wait for others are not blamed for it.
+        """
+        self.units, self._now, self._most_lag = 0.0, now, most_lag
+        self.rates.begin(now)
+
+    def end(self, before: float, work: float) -> None:
+        """End a batch: from its time to the beginning of its work, and its work, in microseconds."""
+        self.rates.end(before, self.units, work)
+
+    def choose(self, rows: Rows) -> Choice:
+        """Return what is shed of the rows of the batch."""
+        bound = self.shed.bound
+        lags = np.minimum(self.shed.lags(rows.table, self._now), self._most_lag)
+        is_overdue: Bools = lags > bound.longest_lag(self.rates)
+        size = int((~is_overdue).sum())
+        doable = self.rates.doable(bound.budget(float(lags[~is_overdue].max(initial=0)), self.rates))
+        if self.strategy.level == "runs":
+            chunk = max(_LEAST_PART, -(-size // _PARTS))
+            return Choice(is_overdue, np.zeros(len(rows), np.bool_), runs=doable / max(1, size), chunk=chunk)
+        share = max(0.0, 1.0 - doable / size) if size else 0.0
+        self.units = (1.0 - share) * size
+        if self.strategy.level == "stream":
+            return Choice(is_overdue, self._of_stream(rows, is_overdue, share))
+        return self._of_rows(rows, is_overdue, share)
+
+    def _of_stream(self, rows: Rows, is_overdue: Bools, share: float) -> Bools:
+        """Return which rows go: those of least worth, as the strategy has said before the shuffle; or by chance."""
+        is_shed = np.zeros(len(rows), np.bool_)
+        if not share:
+            return is_shed
+        chance = uniform(self.shed.seed, rows.tie)
+        if rows.worth is None:
+            is_shed = chance < share
+        else:
+            here = np.flatnonzero(~is_overdue & ~np.isnan(rows.worth))  # what has no worth is not known, and stays
+            order = here[np.lexsort((chance[here], rows.worth[here]))]
+            is_shed[order[: round(share * int((~is_overdue).sum()))]] = True
+        return is_shed & ~is_overdue
+
+    def _of_rows(self, rows: Rows, is_overdue: Bools, share: float) -> Choice:
+        is_shed = np.zeros(len(rows), np.bool_)
+        if not share and not self.strategy.state():
+            return Choice(is_overdue, is_shed)
+        self.strategy.aim(share)
+        view, known = self.shed.view(rows.table, self.type_name, rows.ts, rows.tie)
+        decision = self.strategy.decide(view)
+        if not share or decision is NOTHING:
+            return Choice(is_overdue, is_shed)
+        for part in (decision.events, decision.pairs):
+            if part is not None:
+                is_shed[known[part]] = True
+        hidden = None if decision.hidden is None else tuple(_spread(e, known, len(rows), False) for e in decision.hidden)
+        return Choice(is_overdue, is_shed & ~is_overdue, hidden, *self._worth(decision, known, len(rows)))
+
+    def _worth(self, decision: Decision, known: Ints, size: int) -> tuple[tuple[Floats, ...] | None, Floats | None]:
+        if decision.worth is None or decision.least is None:
+            return None, None
+        least = np.full(size, -np.inf)
+        least[known] = decision.least
+        return tuple(_spread(each, known, size, 0.0) for each in decision.worth), least
+
+    def drop_runs(self, engine: Engine, choice: Choice, place: int, rows: int) -> int:
+        """Drop runs before rows are processed, if there are too many; return how many."""
+        if self.strategy.level != "runs":
+            return 0
+        queries = range(len(engine.queries))
+        count = sum(int(engine.open_runs(query).sum()) for query in queries)
+        dropped = 0
+        if count > choice.runs:
+            utilities = [self.strategy.run_utilities(query) for query in queries]
+            seed = self.shed.seed + self._now // 1000 + place
+            dropped = engine.drop_runs_of_all(count - int(choice.runs), utilities, seed=seed)
+        self.units += rows * float(count - dropped)
+        return dropped
+
+    def state(self) -> dict[str, Any]:
+        """Return all that must survive."""
+        return {"rates": self.rates.state(), "strategy": dict(self.strategy.state())}
+
+
+def was_shed(choice: Choice, hooks: list[Hooks]) -> tuple[Bools, Bools]:
+    """Return which rows no query has seen, of those that came to the engine, and which were hidden from some runs."""
+    is_shed = choice.is_shed | choice.is_overdue
+    ledgers = [hook.ledger for hook in hooks if hook.ledger is not None]
+    if ledgers:
+        is_shed = is_shed | np.logical_and.reduce([ledger[:, SHED_BY_WORTH] > 0 for ledger in ledgers])
+    partly = np.zeros(len(is_shed), np.bool_)
+    if choice.hidden is not None:
+        is_shed = is_shed | np.logical_and.reduce([each.all(axis=0) for each in choice.hidden])
+        partly = np.logical_or.reduce([each.any(axis=0) for each in choice.hidden]) & ~is_shed
+    return is_shed, partly
+
+
+def _spread(values: Any, known: Ints, size: int, otherwise: Any) -> Any:
+    """Return (S, size) of what is known of some columns."""
+    result = np.full((len(values), size), otherwise, values.dtype)
+    result[:, known] = values
+    return result

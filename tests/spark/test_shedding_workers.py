@@ -1,0 +1,238 @@
+"""Shedding in the workers, without Spark: what is shed follows from rows and state, and everything is counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as st
+
+import penstock as pk
+from penstock.engine.snapshots import pack, unpack
+from penstock.pattern import ast
+from penstock.pattern.schema import Schema
+from penstock.runtime.costs import Costs
+from penstock.runtime.training import unshed
+from penstock.shedding.overload.batches import BatchBound, BatchRates
+from penstock.shedding.strategies.catalogue import STRATEGIES
+from penstock.spark.columns import Columns, DetectError
+from penstock.spark.detecting import spec_of
+from penstock.spark.keys import keyed
+from penstock.spark.shedding import attributes_of, needs_partitions, shed_of
+from penstock.spark.worker.bucket import Bucket, Given
+from penstock.spark.worker.packing import BUCKET, Pack
+from penstock.spark.worker.results import COUNTS, OUTPUT, SHED
+from penstock.spark.worker.spec import NOW, TIE, Spec
+
+QUERY = pk.parse("PATTERN SEQ(A a, B b, C c) WHERE a.v < b.v WITHIN 4 s PARTITION BY k", "abc")
+FIELDS = {
+    "type": st.StringType(), "ts": st.TimestampType(), "id": st.LongType(), "k": st.LongType(), "v": st.LongType(),
+    "arrived": st.TimestampType(),
+}  # fmt: skip
+SECOND = 1_000_000
+ROWS = 600
+SCHEMA = Schema.model_validate({"types": {"*": {"k": "int", "v": "int"}}})
+EVERY = sorted(STRATEGIES)
+
+
+def events(rows: int, first: int = 0, seed: int = 0) -> dict[str, Any]:
+    """Return events, 100 a second."""
+    random = np.random.default_rng(seed + first)
+    return {
+        "type": random.choice(["A", "B", "C", "D"], rows),
+        "ts": (first + np.arange(rows)) * SECOND // 100,
+        "k": random.integers(0, 5, rows),
+        "v": random.integers(0, 50, rows),
+    }
+
+
+@pytest.fixture(scope="module")
+def history() -> Any:
+    return unshed([(QUERY, 1.0)], events(4000, seed=7), Costs(), is_split=False, bins=1).history
+
+
+def shedding(name: str, history: Any, **options: Any) -> pk.Shedding:
+    """Return what a user would say."""
+    made: dict[str, Any] = {"bound": "1 s", "strategy": name, **options}
+    if not name.startswith("random"):
+        made |= {"model": STRATEGIES[name].fitted(history), "types": history.names}
+    return pk.Shedding(**made)
+
+
+def spec_for(shed: pk.Shedding, query: ast.Query = QUERY, *, arrival: str | None = "arrived") -> Spec:
+    """Return what workers are told."""
+    fields = tuple(st.StructField(name, kind) for name, kind in FIELDS.items())
+    (query,), keys = keyed([query], ())
+    columns = Columns("type", "ts", "id", arrival, keys, tuple(FIELDS), fields)
+    spec = spec_of([(query, 1.0)], columns, SCHEMA, keeps_partitions=needs_partitions(shed))
+    assert set(attributes_of(shed)) <= set(FIELDS)
+    return replace(spec, max_runs=10**6, shed=shed_of(shed, spec, columns, is_shown=True))
+
+
+def packed(spec: Spec, number: int, now: int, lag_us: int, rows: int = ROWS) -> list[dict[str, Any]]:
+    """Return a micro-batch whose rows have waited up to `lag_us`, as it comes to the one bucket."""
+    raw = events(rows, number * rows)
+    arrived = now - np.linspace(lag_us, 0, rows).astype(np.int64)
+    ids = np.arange(rows) + number * rows
+    moment = pa.timestamp("us", "UTC")
+    table = pa.table(
+        {
+            "type": pa.array(raw["type"]), "ts": pa.array(raw["ts"]).cast(moment), "id": pa.array(ids),
+            "k": pa.array(raw["k"]), "v": pa.array(raw["v"]), "arrived": pa.array(arrived).cast(moment),
+            TIE: pa.array(ids), BUCKET: pa.array(np.zeros(rows, np.int32)), NOW: pa.array(np.full(rows, now)),
+        }
+    )  # fmt: skip
+    return [row for batch in Pack(spec, 1)(table.to_batches()) for row in batch.to_pylist()]
+
+
+def blob_with(spec: Spec, rates: BatchRates) -> bytes:
+    """Return the state of a bucket that has measured these rates, and has had a batch."""
+    bucket = Bucket(spec, 1)
+    list(bucket.step(Given.of(packed(spec, 0, SECOND, 1000)), 0))
+    bucket.shedder.rates = rates  # type: ignore[union-attr]  # it sheds
+    blob = bucket.snapshot()
+    Bucket.forget_live()
+    return blob
+
+
+def slow(units: float, work_us: float) -> BatchRates:
+    """Return rates by which so many units take so long."""
+    rates = BatchRates()
+    rates.begin(SECOND)
+    rates.end(1000, units, work_us)
+    return rates
+
+
+def step(spec: Spec, blob: bytes, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], list[int], bytes]:
+    """Return the counts of a batch, the ids of the rows that it shed, and the state after it."""
+    bucket = Bucket.of(spec, 1, blob)
+    tables = list(bucket.step(Given.of(rows), 0))
+    counts = next(row for row in pa.concat_tables(tables).column(COUNTS).to_pylist() if row is not None)
+    shed = [row["event"]["id"] for table in tables for row in table.to_pylist() if row[OUTPUT] == SHED]
+    return counts, sorted(shed), bucket.snapshot()
+
+
+def adds_up(counts: dict[str, Any]) -> bool:
+    return bool(counts["rows"] == sum(counts[name] for name in ("processed", "late", "malformed", "shed", "held")))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_nothing_is_shed_without_need(name: str, history: Any) -> None:
+    spec = spec_for(shedding(name, history))
+    blob = blob_with(spec, slow(ROWS * (100.0 if spec.shed.strategy.level == "runs" else 1), 20_000))  # type: ignore
+    counts, shed, _ = step(spec, blob, packed(spec, 1, 2 * SECOND, 100_000))
+    assert (counts["shed"], counts["shed_runs"], counts["shed_partly"], shed) == (0, 0, 0, [])
+    assert adds_up(counts)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_batch_that_is_run_again_sheds_the_same(name: str, history: Any) -> None:
+    spec = spec_for(shedding(name, history))
+    is_about_runs = spec.shed is not None and spec.shed.strategy.level == "runs"
+    blob = blob_with(spec, slow(ROWS * (40.0 if is_about_runs else 1), 2_000_000))
+    rows = packed(spec, 1, 2 * SECOND, 200_000)
+    first, shed, after = step(spec, blob, rows)
+    Bucket.forget_live()
+    again, shed_again, after_again = step(spec, blob, rows)
+    assert shed == shed_again
+    ignored = {"work_us": 0, "latency": 0}
+    assert first | ignored == again | ignored
+    assert first["shed"] + first["shed_runs"] + first["shed_partly"] > 0, "the test sheds nothing"
+    assert len(shed) == first["shed"]
+    assert adds_up(first)
+    kept = [{k: v for k, v in unpack(each).items() if k != "shedding"} for each in (after, after_again)]
+    assert pack(kept[0]) == pack(kept[1])
+
+
+def test_about_as_much_is_shed_as_there_is_too_much(history: Any) -> None:
+    spec = spec_for(shedding("random-event", history))
+    asked = int((events(ROWS, ROWS)["type"] != "D").sum())
+    blob = blob_with(spec, slow(asked, 800_000))
+    budget = BatchBound(1e6, 0.8).budget(200_000, unpack_rates(blob))
+    counts, _, _ = step(spec, blob, packed(spec, 1, 2 * SECOND, 200_000))
+    assert counts["shed"] / asked == pytest.approx(1 - budget / 800_000, abs=0.07)
+
+
+def unpack_rates(blob: bytes) -> BatchRates:
+    return BatchRates.restored(unpack(blob)["shedding"]["rates"])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_rows_that_cannot_be_on_time_go_before_the_shuffle(name: str, history: Any) -> None:
+    spec = spec_for(shedding(name, history))
+    counts, shed, _ = step(spec, blob_with(spec, BatchRates()), packed(spec, 1, 9 * SECOND, 2 * SECOND))
+    late = int((events(ROWS, ROWS)["type"] != "D")[: ROWS // 2].sum())  # no query asks for D
+    assert counts["shed_early"] >= late
+    assert counts["shed_overdue"] >= late
+    assert adds_up(counts)
+    assert len(shed) == counts["shed"]
+
+
+def test_runs_are_dropped_to_as_many_as_there_is_time_for(history: Any) -> None:
+    spec = spec_for(shedding("pspice", history))
+    blob = blob_with(spec, slow(ROWS * 1000.0, 1_600_000_000))
+    counts, shed, _ = step(spec, blob, packed(spec, 1, 2 * SECOND, 200_000))
+    assert counts["shed_runs"] > 0
+    assert shed == []
+
+
+def test_a_checkpoint_of_before_shedding_is_read(history: Any) -> None:
+    spec = spec_for(shedding("random-event", history))
+    state = unpack(blob_with(spec, BatchRates()))
+    old = {name: value for name, value in state.items() if name not in ("shedding", "waiting_worth")} | {"version": 1}
+    counts, _, _ = step(spec, pack(old), packed(spec, 1, 2 * SECOND, 1000))
+    assert counts["processed"] == ROWS
+
+
+def test_a_type_that_the_model_does_not_know_stays(history: Any) -> None:
+    made = shedding("espice", history)
+    spec = spec_for(made.model_copy(update={"types": ("A", "x", "y", "z")}))
+    counts, shed, _ = step(spec, blob_with(spec, slow(ROWS, 4_000_000)), packed(spec, 1, 2 * SECOND, 1000))
+    types = dict(zip(range(ROWS, 2 * ROWS), events(ROWS, ROWS)["type"], strict=True))
+    assert {types[each] for each in shed} == {"A"}
+    assert counts["shed"] == len(shed)
+
+
+WINDOWED = pk.parse("PATTERN SEQ(A a, B b, C c) WITHIN 4 s PARTITION BY k WINDOW 4 s EVERY 2 s", "windows")
+LONGER = pk.parse("PATTERN SEQ(A a, B b, C c, D d) WITHIN 4 s PARTITION BY k", "longer")
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "arrival", "told"),
+    [
+        ("random-event", QUERY, None, "fix: give arrival="),
+        ("espice", WINDOWED, "arrived", "espice sheds events from windows"),
+        ("pspice", LONGER, "arrived", "the model of pspice is of queries with [4] states, and these have [5]"),
+    ],
+)
+def test_what_does_not_fit_is_refused(name: str, query: ast.Query, arrival: str | None, told: str, history: Any) -> None:
+    with pytest.raises(DetectError) as error:
+        spec_for(shedding(name, history), query, arrival=arrival)
+    assert told in str(error.value)
+
+
+def test_a_model_without_types_is_refused(history: Any) -> None:
+    with pytest.raises(DetectError, match="which types it is about"):
+        spec_for(shedding("espice", history).model_copy(update={"types": None}))
+
+
+def test_every_batch_settles_within_half_the_bound() -> None:
+    """At several times the capacity, with an overhead of Spark's own: the lag settles, whatever the rate."""
+    bound = BatchBound(2e6, 0.8)
+    for rate, capacity in ((30e-3, 20e-3), (200e-3, 20e-3), (10e-3, 20e-3)):  # events per microsecond
+        rates, now, lag, latencies, kept_share = BatchRates(), 0.0, 2e5, [], 1.0
+        for _ in range(60):
+            rates.begin(int(now))
+            size = rate * lag
+            kept = min(size, rates.doable(bound.budget(lag, rates)))
+            work = 5_000 + kept / capacity
+            latencies.append(lag + 150_000 + work)
+            rates.end(150_000, kept, work)
+            kept_share = kept / size
+            lag = 150_000 + work + 100_000
+            now += lag
+        assert max(latencies[5:]) <= 0.85 * bound.bound
+        assert (kept_share == 1.0) == (rate < capacity)
