@@ -18,7 +18,9 @@ import penstock as pk
 from penstock.lab.generators import Stocks
 from penstock.runtime.clocks import WallClock
 from penstock.runtime.costs import Costs
+from penstock.runtime.feeding import Feeder
 from penstock.runtime.matching import Operator
+from penstock.runtime.profiles import Constant
 from penstock.runtime.running import Loop, Shedder
 from penstock.runtime.training import unshed
 from penstock.shedding.history import History
@@ -169,8 +171,45 @@ def building() -> None:
         print(f"  {window:6,} " + "".join(f"{each:12.3f}" for each in times))
 
 
+def in_real_time() -> bool:
+    """Feed an operator from another process at more than it can do; say how late events are."""
+    print("real time: bound 1 s, f 0.8; events arrive from another process; latency in seconds")
+    learned, whole = unshed(query(1200), events(EVENTS), Costs(), is_split=True), events(8 * EVENTS)
+    assert learned.history is not None
+    names, is_kept = learned.history.names, True
+
+    def taken() -> Operator:
+        operator = Operator(query(1200), is_split=True, names=names)
+        operator.take(whole)
+        return operator
+
+    operator = taken()
+    begun = time.perf_counter()
+    Loop(operator, WallClock(np.zeros(operator.stream.size)), Costs(), slice_events=512)()
+    capacity = operator.stream.size / (time.perf_counter() - begun)
+    print(f"  {capacity:,.0f} events/s without a queue; {operator.stream.size:,} events")
+    for rate in (1.2, 1.6, 2.0, 10.0):
+        for name in ("random-event", "espice", "pspice", "hspice-pm"):
+            made, operator = STRATEGIES[name].fitted(learned.history), taken()
+            detector: Any = QueueDetector(1.0)
+            if made.level == "runs":  # as fast as it really is, and no faster with fewer runs than was learned
+                factor = 1 / (capacity * learned.event_seconds)
+                slower = Fit(learned.event_time.form, tuple(factor * each for each in learned.event_time.factors))
+                detector = LatencyDetector(1.0, 0.2, slower, Fit("linear", (0.0, 2e-8)))
+            with Feeder(Constant(rate).arrivals(operator.stream.size, capacity)) as clock:
+                run = Loop(operator, clock, Costs(), Shedder(made, detector, 1.0), full_time=1 / capacity)()
+            late = run.percentile(0.999)
+            is_kept &= late <= 1.0
+            print(
+                f"  {rate:4.0%} {name:12s} p50 {run.percentile(0.5):.3f}  p99.9 {late:.3f}  most "
+                f"{run.latencies.max():.3f}"
+                f"  shed {run.drop_ratio:.2f}  runs {run.runs_dropped:,}  overdue {run.overdue:,}"
+            )
+    return is_kept
+
+
 if __name__ == "__main__":
-    kept = [dropping(), idle(), overhead()]
+    kept = [dropping(), idle(), overhead(), in_real_time()]
     decisions()
     building()
     sys.exit(0 if all(kept) else 1)

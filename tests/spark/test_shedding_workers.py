@@ -208,7 +208,9 @@ LONGER = pk.parse("PATTERN SEQ(A a, B b, C c, D d) WITHIN 4 s PARTITION BY k", "
         ("pspice", LONGER, "arrived", "the model of pspice is of queries with [4] states, and these have [5]"),
     ],
 )
-def test_what_does_not_fit_is_refused(name: str, query: ast.Query, arrival: str | None, told: str, history: Any) -> None:
+def test_what_does_not_fit_is_refused(
+    name: str, query: ast.Query, arrival: str | None, told: str, history: Any
+) -> None:
     with pytest.raises(DetectError) as error:
         spec_for(shedding(name, history), query, arrival=arrival)
     assert told in str(error.value)

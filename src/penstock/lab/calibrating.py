@@ -49,7 +49,9 @@ class Calibration:
             "# Unit costs of penstock's engine on this machine, in nanoseconds; made by `penstock lab calibrate`.",
             f"# {self.measurements} batches, mean deviation {self.error:.0%}; a batch costs {self.batch:.0f} ns besides.",
         ]
-        units = [f"{each.name} = {getattr(self.costs, each.name):.4g}" for each in fields(Costs) if each.type == "float"]
+        units = [
+            f"{each.name} = {getattr(self.costs, each.name):.4g}" for each in fields(Costs) if each.type == "float"
+        ]
         return "\n".join([*lines, *units, f'asks = "{self.costs.asks}"', ""])
 
 

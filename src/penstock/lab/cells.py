@@ -58,7 +58,9 @@ class Setting:
         about = [self.experiment.model_dump(exclude={"rates", "quick_rates", "strategies", "sweep"}), value, cell.rate]
         sweep = None if self.experiment.sweep is None else self.experiment.sweep.path
         options = [each.model_dump() for each in self.experiment.strategies if each.name == cell.strategy]
-        return xxhash.xxh64_hexdigest(json.dumps([cell.spec, *about, sweep, options, cell.seed], sort_keys=True).encode())
+        return xxhash.xxh64_hexdigest(
+            json.dumps([cell.spec, *about, sweep, options, cell.seed], sort_keys=True).encode()
+        )
 
     def without(self, done: set[str]) -> Setting:
         """Return what is left of it when runs with these fingerprints are done."""

@@ -12,7 +12,12 @@ from penstock.lab.results import Means
 from penstock.lab.spec import Claim, Spec
 
 PAPERS = {"thesis": "Thesis", "espice": "eSPICE paper"}
-MARKS = {Verdict.HOLDS: "**holds**", Verdict.PART: "in part", Verdict.NOT: "**does not hold here**", Verdict.OPEN: "not judged"}
+MARKS = {
+    Verdict.HOLDS: "**holds**",
+    Verdict.PART: "in part",
+    Verdict.NOT: "**does not hold here**",
+    Verdict.OPEN: "not judged",
+}
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,7 @@ def _table_line(outcome: Outcome) -> str:
 
 def origin(about: dict[str, Any]) -> str:
     """Return where results come from, in words."""
+
     def said(name: str) -> str:
         return ", ".join(about.get(name, ["?"]))
 

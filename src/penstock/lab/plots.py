@@ -35,21 +35,27 @@ def plot(spec: Spec, figure: Figure, rows: list[Row]) -> dict[str, Any]:
     try:
         import altair as alt
     except ImportError as error:
-        raise PlotError("plots are made by altair, which is not installed\n  fix: pip install 'penstock[lab]'") from error
+        raise PlotError(
+            "plots are made by altair, which is not installed\n  fix: pip install 'penstock[lab]'"
+        ) from error
     experiment, measure = spec.experiment(figure.experiment), MEASURES[figure.y]
     mine = [row for row in rows if row.experiment == figure.experiment]
     points = [_point(row, figure) for row in mine]
     names = [each.name for each in experiment.strategies]
     several = figure.x != "rate" and len({row.rate for row in mine}) > 1
     kind = _kind(experiment, figure)
-    x = alt.X("x", type=kind, title=_title(experiment, figure), axis=_axis(alt, figure), sort=None, scale=_scale(alt, kind))
+    x = alt.X(
+        "x", type=kind, title=_title(experiment, figure), axis=_axis(alt, figure), sort=None, scale=_scale(alt, kind)
+    )
     y = alt.Y("y:Q", title=measure.label, axis=alt.Axis(format="%" if measure.is_share else "~g", tickCount=5))
     colour = alt.Color(
         "strategy:N", title=None, scale=alt.Scale(domain=names, range=[COLOURS.get(name, "#333") for name in names]),
         legend=alt.Legend(orient="bottom", columns=4, symbolType="stroke"),
     )  # fmt: skip
     dash = {"strokeDash": alt.StrokeDash("rate:N", title="rate", legend=alt.Legend(orient="bottom"))} if several else {}
-    tips = [alt.Tooltip(name, type=t) for name, t in (("strategy", "nominal"), ("place", "nominal"), ("shown", "nominal"))]
+    tips = [
+        alt.Tooltip(name, type=t) for name, t in (("strategy", "nominal"), ("place", "nominal"), ("shown", "nominal"))
+    ]
     base = alt.Chart(alt.Data(values=points)).encode(x=x, y=y, color=colour, tooltip=tips)
     layers: list[Any] = [base.mark_line(strokeWidth=1.8).encode(**dash), base.mark_point(filled=True, size=32)]
     if any(point["high"] > point["low"] for point in points):
@@ -115,5 +121,7 @@ def _stated(spec: Spec, figure: Figure, experiment: Experiment) -> list[dict[str
             at = each.rate if figure.x == "rate" else each.value
             if at is not None and figure.x != "match_probability":
                 shown = f"stated: {each.is_about:.1%}"
-                points.append({"x": at, "y": each.is_about, "strategy": each.strategy, "place": "the paper", "shown": shown})
+                points.append(
+                    {"x": at, "y": each.is_about, "strategy": each.strategy, "place": "the paper", "shown": shown}
+                )
     return points

@@ -69,7 +69,11 @@ def tried(setting: Setting, costs: Costs | None = None) -> Iterator[Row]:
     prepared = _prepare(experiment, path, first_value, setting.seed, costs or Costs())
     for cell, value in setting.cells:
         options = {path.removeprefix("strategy."): value} if path.startswith("strategy.") else {}
-        yield {**_key(cell), "fingerprint": setting.fingerprint(cell, value), **_run(cell, experiment, prepared, options)}
+        yield {
+            **_key(cell),
+            "fingerprint": setting.fingerprint(cell, value),
+            **_run(cell, experiment, prepared, options),
+        }
 
 
 def _key(cell: Cell) -> Row:
