@@ -33,7 +33,7 @@ def test_events_arrive_on_schedule_and_not_before() -> None:
 
 def test_the_feeder_ends_with_its_process() -> None:
     with Feeder(np.array([0.0, 3600.0])) as feeder:
-        feeder.wait()
+        feeder.wait(0)
         assert feeder.arrived() == 1
         process = feeder._process
     assert process.poll() is not None

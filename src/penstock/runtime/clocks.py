@@ -21,8 +21,8 @@ class Clock(Protocol):
     def arrived(self) -> int:
         """Return how many events have arrived."""
 
-    def wait(self) -> None:
-        """Let time pass until another event has arrived."""
+    def wait(self, seen: int) -> None:
+        """Let time pass until more than `seen` events have arrived, of which there are more."""
 
     def work(self, first: int, seconds: Floats) -> Floats:
         """Let the time pass that it took to process events; return when each was done.
@@ -50,11 +50,9 @@ class VirtualClock:
         """Return how many events have arrived."""
         return int(np.searchsorted(self.arrivals, self._now, side="right"))
 
-    def wait(self) -> None:
+    def wait(self, seen: int) -> None:
         """Go to the next arrival."""
-        at = self.arrived()
-        if at < len(self.arrivals):
-            self._now = float(self.arrivals[at])
+        self._now = max(self._now, float(self.arrivals[seen]))
 
     def work(self, first: int, seconds: Floats) -> Floats:
         """Process events one after the other, each when it is there: done = max(done before, arrival) + cost."""
@@ -85,11 +83,9 @@ class WallClock:
         """Return how many events have arrived."""
         return int(np.searchsorted(self.arrivals, self.now(), side="right"))
 
-    def wait(self) -> None:
+    def wait(self, seen: int) -> None:
         """Sleep until the next arrival."""
-        at = self.arrived()
-        if at < len(self.arrivals):
-            time.sleep(max(0.0, float(self.arrivals[at]) - self.now()))
+        time.sleep(max(0.0, float(self.arrivals[seen]) - self.now()))
 
     def work(self, first: int, seconds: Floats) -> Floats:
         """Return that events that were processed together are done now."""

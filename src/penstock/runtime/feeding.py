@@ -69,10 +69,11 @@ class Feeder:
         """Return how many events have arrived."""
         return int(self._header[_HEAD])
 
-    def wait(self) -> None:
-        """Sleep until another event has arrived."""
-        before = self.arrived()
-        while self.arrived() == before and before < len(self.arrivals):
+    def wait(self, seen: int) -> None:
+        """Sleep until more than `seen` events have arrived."""
+        while self.arrived() <= seen:
+            if self._process.poll() is not None and self.arrived() <= seen:
+                raise RuntimeError("the load generator has ended before all events arrived")
             time.sleep(_NAP_SECONDS)
 
     def work(self, first: int, seconds: Floats) -> Floats:

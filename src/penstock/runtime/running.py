@@ -89,7 +89,7 @@ class Loop:
         self._begin()
         while at < stop:
             if clock.arrived() <= at - start:
-                clock.wait()
+                clock.wait(at - start)
             at = self._let_go(at, start, stop)
             if at >= stop:
                 break
