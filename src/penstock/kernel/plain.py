@@ -231,6 +231,17 @@ def room_to_note(t: PlainTables, m: PlainMemory, event: int) -> int:
 
 
 @inlined
+def room_for_all(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) -> int:
+    """Return DONE if there is room for all that an event does, or what there is too little of."""
+    status = room_for(t, m) if m.sizes[HAS_GROUPS] > 0 else DONE
+    if status != DONE:
+        return status
+    if has_kills(t) and not has_room_to_kill(t, m):
+        return MORE_CANDIDATES
+    return room_to_note(t, m, event) if is_noted else DONE
+
+
+@inlined
 def note_groups(t: PlainTables, m: PlainMemory, event: int) -> None:
     """Note what the groups will do, before they are made true."""
     if t.options[PLAIN_TALLIES]:
@@ -262,16 +273,9 @@ def process_event(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) ->
             count = shed_windows(t, m, event, count)
     if count < 0:
         return MORE_CANDIDATES
-    if m.sizes[HAS_GROUPS] > 0:
-        status = room_for(t, m)
-        if status != DONE:
-            return status
-    if has_kills(t) and not has_room_to_kill(t, m):
-        return MORE_CANDIDATES
-    if is_noted:
-        status = room_to_note(t, m, event)
-        if status != DONE:
-            return status
+    status = room_for_all(t, m, event, is_noted)
+    if status != DONE:
+        return status
     if t.options[PLAIN_OBSERVES]:
         observe(t, m, event)
     if is_noted:
