@@ -47,7 +47,8 @@ QUERY = pk.parse(
 )
 BOUND_S = 2.0
 KEYS = 8
-WARM_UP_S = 40.0
+WARM_UP_S = 20.0
+WARM_UP_BATCHES = 12
 SEED = 3
 
 
@@ -84,9 +85,10 @@ class Watched:
 
 
 def run(
-    spark: SparkSession, path: Path, points: list[tuple[float, float]], shed: pk.Shedding | None, stop_at: float | None
+    spark: SparkSession, path: Path, points: list[tuple[float, float]], shed: pk.Shedding | None,
+    stop_at: float | None = None, batches: int | None = None,
 ) -> Watched:  # fmt: skip
-    """Run a stream as long as events are sent, and until they are processed; or until the latency is beyond a limit."""
+    """Run a stream as long as events are sent; or until the latency is beyond a limit, or so many batches are done."""
     watched = Watched()
     listener = Listener(lambda progress: watched.batches.append((time.time() - watched.start, progress)))
     spark.streams.addListener(listener)
@@ -100,12 +102,13 @@ def run(
         asked = detect(QUERY, by="card", seq="number", attributes=[], arrival="arrived", shed=shed)
         query = frame.transform(asked).writeStream.foreachBatch(watched.note).option("checkpointLocation", folder).start()
         while not replay.wait(0.2) and query.isActive:
-            if stop_at is not None and watched.waited and watched.waited[-1][0] > WARM_UP_S:
-                if np.median(watched.waited[-1][1]) > stop_at:
-                    break
-        else:
-            if shed is not None:
-                query.processAllAvailable()
+            late = [np.median(each) for at, each in watched.waited[-3:] if at > WARM_UP_S]
+            if stop_at is not None and len(late) == 3 and min(late) > stop_at:
+                break
+            if batches is not None and len(watched.waited) >= batches:
+                break
+        if shed is not None and stop_at is None and batches is None:
+            query.processAllAvailable()
         query.stop()
     spark.streams.removeListener(listener)
     if query.exception() is not None:
@@ -116,7 +119,8 @@ def run(
 def capacity(spark: SparkSession, path: Path, least: float, most: float, seconds: float) -> float:
     """Return the greatest rate whose matches are on time, while the rate goes up."""
     points = [(least, WARM_UP_S), (most, WARM_UP_S + seconds)]
-    watched = run(spark, path, points, None, 1.5 * BOUND_S)
+    run(spark, path, [(least, 300.0)], None, batches=WARM_UP_BATCHES)  # workers start, and stay
+    watched = run(spark, path, points, None, stop_at=1.5 * BOUND_S)
     late = [at - each.max() for at, each in watched.waited if at > WARM_UP_S and np.percentile(each, 99) > BOUND_S]
     if not late:
         print("the rate did not become too high: give a higher --most")
@@ -180,11 +184,11 @@ def main() -> int:
         table = events(int(rate * given.seconds))
         pq.write_table(table, path)
         if given.unshed:
-            print(f"200 %, nothing shed: {described(run(spark, path, points, None, None), given.seconds)}", flush=True)
+            print(f"200 %, nothing shed: {described(run(spark, path, points, None), given.seconds)}", flush=True)
         runs: dict[str, Watched] = {}
         for strategy in given.strategies:
             shed = shedding(strategy, rate)
-            runs[strategy] = watched = run(spark, path, points, shed, None)
+            runs[strategy] = watched = run(spark, path, points, shed)
             p99 = np.percentile(watched.settled(), 99)
             is_kept &= bool(p99 <= BOUND_S)
             print(f"200 %, {strategy}: {described(watched, given.seconds)}: {'kept' if p99 <= BOUND_S else 'BROKEN'}",
