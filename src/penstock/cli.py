@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from penstock.cli_train import train
 from penstock.errors import PenstockError, QueryError
 from penstock.lab.commands import app as lab_app
 from penstock.pattern import ast
@@ -183,6 +184,8 @@ def detect(
         raise typer.Exit(PROBLEMS if isinstance(error, QueryError) else UNUSABLE) from None
     raise typer.Exit(code)
 
+
+app.command()(train)
 
 # --- demo ---------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import numpy as np
 import penstock as pk
 from penstock.runtime.clocks import VirtualClock
 from penstock.runtime.costs import Costs
-from penstock.runtime.learning import Learner
+from penstock.runtime.relearning import Learner
 from penstock.runtime.matching import Operator
 from penstock.runtime.measures import Run
 from penstock.runtime.profiles import Constant, Profile

@@ -20,7 +20,7 @@ from penstock.spark.session import session
 from tests.spark.recovery_driver import JAVA_OPTIONS, of_files
 
 QUERY = pk.parse("PATTERN SEQ(A a, B b, C c) WHERE a.v < b.v WITHIN 30 s PARTITION BY card", "abc")
-HANGS_FROM = 4  # the first attempt at this batch, and at each after it, does not end
+HANGS_FROM = 3  # the first attempt at this batch, and at each after it, does not end
 
 
 def main(folder: Path, strategy: str) -> None:

@@ -22,12 +22,12 @@ from penstock.shedding.storing import save
 from penstock.shedding.strategies.catalogue import STRATEGIES
 from penstock.spark import DetectError, detect, output
 from tests.spark.frames import events, frame_of
-from tests.spark.shedding_driver import QUERY
+from tests.spark.shedding_driver import HANGS_FROM, QUERY
 from tests.spark.test_detect import files, run_stream
 
 ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 300
-BATCHES = 7
+BATCHES = 5
 
 
 def killed_in_its_first_attempts(folder: Path, strategy: str) -> None:
@@ -41,7 +41,7 @@ def killed_in_its_first_attempts(folder: Path, strategy: str) -> None:
             )  # fmt: skip
         before, last = len(list(folder.glob("attempts/*.0"))), time.monotonic() + LIMIT_SECONDS
         while driver.poll() is None and time.monotonic() < last:
-            if len(list(folder.glob("attempts/*.0"))) > max(before, 4):
+            if len(list(folder.glob("attempts/*.0"))) > max(before, HANGS_FROM):
                 break
             time.sleep(0.05)
         if driver.poll() is not None:

@@ -11,7 +11,7 @@ from penstock.plan.tables import Bools, Floats, Ints
 from penstock.runtime.clocks import Clock, VirtualClock
 from penstock.runtime.costs import OPEN, Costs
 from penstock.runtime.judging import Judge
-from penstock.runtime.learning import Learner
+from penstock.runtime.relearning import Learner
 from penstock.runtime.matching import Operator, Step
 from penstock.runtime.measures import Moment, Run
 from penstock.shedding.chance import uniform

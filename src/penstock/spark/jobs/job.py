@@ -22,6 +22,11 @@
     format = "json"                 # tables, such rows are only counted
     path = "malformed"
 
+    [shedding]                      # keeps the latency bound; detect.arrival must be given. [shed] is a sink for what goes
+    bound = "2 s"
+    strategy = "espice"             # see penstock.Shedding; random-event needs no model
+    model = "model"                 # a folder that penstock train wrote
+
     [run]
     checkpoint = "state"            # where a stream goes on from; mode = "batch" needs none
     trigger = "1 s"                 # or "available-now"; without it, one batch follows the other
@@ -49,9 +54,9 @@ from pydantic import ValidationError
 from penstock.errors import PenstockError, QueryError
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
-from penstock.spark.jobs.parts import Detection, Part, Running, Sink, Source, SparkSettings
+from penstock.spark.jobs.parts import Detection, Keeping, Part, Running, Sink, Source, SparkSettings
 from penstock.spark.jobs.problems import describe, where
-from penstock.spark.worker.results import LATE, MALFORMED, MATCHES
+from penstock.spark.worker.results import LATE, MALFORMED, MATCHES, SHED
 
 _VARIABLE = re.compile(r"\$(\$?)\{(\w*)\}")
 _REMOTE = re.compile(r"[A-Za-z][\w+.-]*:/")  # the scheme of another file system
@@ -76,6 +81,8 @@ class Job(Part):
     sink: Sink
     late: Sink | None = None
     malformed: Sink | None = None
+    shed: Sink | None = None
+    shedding: Keeping | None = None
     run: Running
     spark: SparkSettings = SparkSettings()
 
@@ -124,8 +131,13 @@ class Job(Part):
 
     def sinks(self) -> dict[str, Sink]:
         """Return the sinks by output."""
-        given = {MATCHES: self.sink, LATE: self.late, MALFORMED: self.malformed}
+        given = {MATCHES: self.sink, LATE: self.late, MALFORMED: self.malformed, SHED: self.shed}
         return {output: sink for output, sink in given.items() if sink is not None}
+
+    @property
+    def bound_ms(self) -> float | None:
+        """The latency to compare with, in milliseconds: the one to keep, or else the one that is wished for."""
+        return self.run.bound_ms if self.shedding is None else self.shedding.bound_ms
 
     def queries(self) -> list[ast.Query]:
         """Read the queries. One of a file is called as the file, others as the run, with a number if there are several.
@@ -185,8 +197,8 @@ def _filled(value: Any, place: tuple[str | int, ...], problems: list[str]) -> An
 
 
 _PATHS = (
-    ("source", "path"), ("sink", "path"), ("late", "path"), ("malformed", "path"), ("run", "checkpoint"),
-    ("detect", "query_file"), ("spark", "jars"),
+    ("source", "path"), ("sink", "path"), ("late", "path"), ("malformed", "path"), ("shed", "path"),
+    ("run", "checkpoint"), ("detect", "query_file"), ("shedding", "model"), ("spark", "jars"),
 )  # fmt: skip
 
 

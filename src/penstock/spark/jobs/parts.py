@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -18,6 +19,7 @@ from pydantic import (
 from penstock.errors import QueryError
 from penstock.pattern import ast
 from penstock.pattern.parser import parse_span
+from penstock.shedding.configuration import Shedding
 
 AVAILABLE_NOW = "available-now"
 
@@ -190,6 +192,35 @@ class Detection(Part):
         if bool(self.query) == bool(self.query_file):
             raise ValueError("write either query or query_file")
         return self
+
+
+class Keeping(Part):
+    """The latency bound to keep, and what to drop for it; see `penstock.Shedding`, which checks it.
+
+    Attributes:
+        model: the folder of a model, as `penstock train` writes it.
+    """
+
+    bound: Duration
+    strategy: str = "random-event"
+    model: str | None = None
+    f: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    seed: int = 1
+
+    @model_validator(mode="after")
+    def _can_be_kept(self) -> Self:
+        self.shedding()
+        return self
+
+    def shedding(self) -> Shedding:
+        """Return it as `detect` takes it."""
+        model = None if self.model is None else Path(self.model)
+        return Shedding(bound=self.bound, strategy=self.strategy, model=model, f=self.f, seed=self.seed)
+
+    @property
+    def bound_ms(self) -> float:
+        """The bound, in milliseconds."""
+        return _duration_us(self.bound) / 1000
 
 
 def _is_trigger(text: str) -> str:

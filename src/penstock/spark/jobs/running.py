@@ -90,7 +90,7 @@ def detected(job: Job, spark: SparkSession, observe: str | Observation = METRIC)
     find = detect(
         queries, type=asked.type, time=asked.time, by=asked.by or None, seq=asked.seq, attributes=attributes,
         watermark=asked.watermark, arrival=asked.arrival, buckets=asked.buckets, outputs=list(job.sinks()),
-        observe=observe,
+        observe=observe, shed=None if job.shedding is None else job.shedding.shedding(),
     )  # fmt: skip
     found = events.frame.transform(find)
     return told(found) if events.is_told else found

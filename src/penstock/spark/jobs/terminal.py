@@ -115,7 +115,7 @@ class Shown:
             print(json.dumps(progress.as_json()), flush=True)
         if self.quiet:
             return
-        text = line(self.job.run.name, progress, self._totals, self.job.run.bound_ms)
+        text = line(self.job.run.name, progress, self._totals, self.job.bound_ms)
         if self._live is not None:
             self._live.update(text, refresh=True)
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
@@ -159,7 +159,7 @@ def summary(job: Job, totals: Totals, was_stopped: bool) -> Text:
         f"{getattr(totals, each):,} {each}" for each in ("processed", "late", "malformed", "shed", "held")
     )
     found = totals.as_json()["latency_ms"]
-    latency = _latency(found["p50"], found["p99"], job.run.bound_ms)
+    latency = _latency(found["p50"], found["p99"], job.bound_ms)
     batches = f"{totals.batches:,} {'batch' if totals.batches == 1 else 'batches'}"
     text = Text(f"{job.run.name}: {batches}, {totals.rows:,} rows ({counts}), {totals.matches:,} matches, ")
     text.append_text(latency)

@@ -143,8 +143,8 @@ class Bucket:
         yield from self.matching.advance(self.passed_us, results)
         counts.held = len(self.waiting)
         counts.work_us = (time.perf_counter_ns() - started_ns) // 1000
-        if self.shedder is not None:  # what is measured counts from the next batch on: it is committed with this one
-            self.shedder.end(time.time() * 1e6 - counts.work_us - given.now_us, counts.work_us)
+        if self.shedder is not None:
+            self.shedder.end()
         yield results.counted()
 
     def _is_late(self, rows: Rows) -> Bools:

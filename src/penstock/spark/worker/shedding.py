@@ -1,7 +1,9 @@
 """What is shed of a micro-batch in a bucket: the rows, or the runs, that fit least into the time that is left.
 
-Decisions depend on the rows, their arrival times, the time of the micro-batch, which Spark replays, and on the rates in
-the committed state: so a batch that is run again sheds the same.
+Decisions depend on the rows, their arrival times, the time of the micro-batch, which Spark replays, and on the state.
+So a batch that is run again sheds the same; and no clock is read, so that it leaves the same state, too. It must: where
+two attempts at a batch leave different states, Spark may go on with the one in memory, and after a restart with the
+other, which is on disk (a file of state that is there already is not written again).
 """
 
 from __future__ import annotations
@@ -157,19 +159,19 @@ class Shedder:
             most_lag: that of the oldest row that it brings: rows that had to wait for others are not blamed for it.
         """
         self.units, self._now, self._most_lag = 0.0, now, most_lag
-        self.rates.begin(now)
+        self.rates.begin(now, float(most_lag), self.shed.bound.bound)
 
-    def end(self, before: float, work: float) -> None:
-        """End a batch: from its time to the beginning of its work, and its work, in microseconds."""
-        self.rates.end(before, self.units, work)
+    def end(self) -> None:
+        """End a batch."""
+        self.rates.end(self.units)
 
     def choose(self, rows: Rows) -> Choice:
         """Return what is shed of the rows of the batch."""
         bound = self.shed.bound
         lags = np.minimum(self.shed.lags(rows.table, self._now), self._most_lag)
-        is_overdue: Bools = lags > bound.longest_lag(self.rates)
+        is_overdue: Bools = lags > bound.longest_lag
         size = int((~is_overdue).sum())
-        doable = self.rates.doable(bound.budget(float(lags[~is_overdue].max(initial=0)), self.rates))
+        doable = bound.doable(float(lags[~is_overdue].max(initial=0)), self.rates)
         if self.strategy.level == "runs":
             chunk = max(_LEAST_PART, -(-size // _PARTS))
             return Choice(is_overdue, np.zeros(len(rows), np.bool_), runs=doable / max(1, size), chunk=chunk)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.runtime.learning import Learner
+from penstock.runtime.relearning import Learner
 from penstock.shedding.drift import LibraryDrift, MatchesDrift, MatrixDrift
 from penstock.shedding.quality import strict
 from penstock.shedding.strategies.pspice import Pspice

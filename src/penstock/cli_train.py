@@ -1,0 +1,139 @@
+"""`penstock train`: a model for shedding, from a history; and what a model says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from penstock.errors import PenstockError
+from penstock.pattern import ast
+from penstock.pattern.parser import parse
+
+_UNUSABLE = 2
+_SHADES = " ░▒▓█"
+
+
+def train(
+    history: Annotated[
+        Path | None, typer.Argument(help="Events, in Parquet or CSV; with --spark, a folder too.")
+    ] = None,
+    query: Annotated[
+        list[Path] | None, typer.Option("--query", help="A file with a query; several may be given.")
+    ] = None,
+    strategy: Annotated[str, typer.Option(help="What the model is for.")] = "espice",
+    out: Annotated[Path | None, typer.Option("--out", help="The folder to write the model to.")] = None,
+    by: Annotated[list[str] | None, typer.Option("--by", help="A key, as PARTITION BY has it.")] = None,
+    type_name: Annotated[str, typer.Option("--type", help="The column with the type of an event.")] = "type",
+    time: Annotated[str, typer.Option("--time", help="The column with its time.")] = "ts",
+    bins: Annotated[int | None, typer.Option(help="Cells of positions; as many as a window has events.")] = None,
+    attribute: Annotated[list[str] | None, typer.Option(help="For gSPICE: a numeric column that counts.")] = None,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="As a Spark job, for a history of any size; espice only.")
+    ] = False,
+    show: Annotated[Path | None, typer.Option("--show", help="Show a model instead of training one.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the model as a page with heat maps, too.")] = None,
+) -> None:
+    """Learn from a history what events or runs are worth, for `penstock detect` with [shedding] and for pk.Shedding."""
+    try:
+        if show is not None:
+            _show(show, html)
+            return
+        if history is None or not query or out is None:
+            raise typer.BadParameter("give a history, --query and --out; or --show MODEL")
+        queries = _queries(query, by or [])
+        options: dict[str, Any] = {"attributes": tuple(attribute or ())} if strategy.startswith("gspice") else {}
+        learn = _with_spark if spark else _in_memory
+        fitted, rows = learn(strategy, queries, history, type_name, time, bins, options)
+        from penstock.runtime.learning import about
+        from penstock.shedding.storing import save
+
+        save(fitted.strategy, out, about(fitted, queries, rows))
+        _show(out, html)
+    except PenstockError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(_UNUSABLE) from None
+
+
+def _queries(files: list[Path], by: list[str]) -> list[tuple[ast.Query, float]]:
+    found = []
+    for file in files:
+        try:
+            query = parse(file.read_text(encoding="utf-8-sig"), file.stem)
+        except OSError as error:
+            raise PenstockError(f"{file}: cannot be read: {error.strerror or error}") from None
+        if by and not query.partition:
+            query = replace(query, partition=tuple(map(ast.Name, by)), source=None)
+        found.append((query, 1.0))
+    return found
+
+
+def _in_memory(
+    strategy: str, queries: list[tuple[ast.Query, float]], path: Path, kind: str, time: str, bins: int | None,
+    options: dict[str, Any],
+) -> tuple[Any, int]:  # fmt: skip
+    import pyarrow as pa
+    import pyarrow.csv as csv
+    import pyarrow.parquet as pq
+
+    from penstock.runtime.learning import learned
+
+    try:
+        table: pa.Table = csv.read_csv(path) if path.suffix == ".csv" else pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise PenstockError(f"{path}: cannot be read: {error}") from None
+    for name in (kind, time):
+        if name not in table.schema.names:
+            raise PenstockError(f"{path} has no column {name!r}; it has {', '.join(table.schema.names)}")
+    renamed = {kind: "type", time: "ts"}
+    table = table.rename_columns([renamed.get(name, name) for name in table.schema.names]).sort_by("ts")
+    return learned(strategy, queries, table, bins=bins, **options), len(table)
+
+
+def _with_spark(
+    strategy: str, queries: list[tuple[ast.Query, float]], path: Path, kind: str, time: str, bins: int | None,
+    options: dict[str, Any],
+) -> tuple[Any, int]:  # fmt: skip
+    from penstock.spark import collect
+    from penstock.spark.session import session
+    from penstock.spark.training.fitting import espice_of
+
+    if strategy != "espice":
+        raise PenstockError(
+            f"{strategy} is not learned on Spark\n  fix: leave --spark out, with a history that fits in memory"
+        )
+    running = session("penstock-train")
+    try:
+        reader = running.read
+        frame = (
+            reader.csv(str(path), header=True, inferSchema=True) if path.suffix == ".csv" else reader.parquet(str(path))
+        )
+        model = collect(frame, queries, type=kind, time=time, positions=bins or 100)
+    finally:
+        running.stop()
+    return espice_of(model), model.rows
+
+
+def _show(path: Path, html: Path | None) -> None:
+    from penstock.shedding.showing import heats, page
+    from penstock.shedding.storing import load
+
+    strategy, about = load(path)
+    tables = heats(strategy, about.get("types", []))
+    console = Console(highlight=False)
+    console.print(
+        f"{strategy.name}, learned from {about.get('rows', '?'):,} rows" if "rows" in about else strategy.name
+    )
+    for each in tables:
+        narrow = each.narrowed(max(10, min(100, console.width - 2 - max(map(len, each.rows), default=0))))
+        console.print(f"\n{narrow.title}; columns: {narrow.columns}; █ is {float(each.values.max(initial=0)):.4g}")
+        width = max(map(len, narrow.rows), default=0)
+        for name, shades in zip(narrow.rows, narrow.shades, strict=True):
+            marks = "".join(_SHADES[min(4, int(shade * 4 + 0.999) if shade > 0 else 0)] for shade in shades)
+            console.print(Text(f"{name:>{width}} {marks}", no_wrap=True))
+    if html is not None:
+        html.write_text(page(f"{strategy.name}: {path.name}", tables), encoding="utf-8")

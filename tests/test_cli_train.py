@@ -1,0 +1,83 @@
+"""`penstock train`: models from a file, and what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli import app
+from penstock.shedding.storing import load
+from penstock.shedding.strategies.catalogue import STRATEGIES
+
+QUERY = "PATTERN SEQ(A a, B b) WHERE a.v < b.v WITHIN 2 s"
+WINDOWED = f"{QUERY} WINDOW 2 s EVERY 1 s"
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    random = np.random.default_rng(1)
+    table = pa.table(
+        {
+            "kind": random.choice(["A", "B", "C"], 2000),
+            "at": np.arange(2000) * 50_000,
+            "card": random.integers(0, 3, 2000),
+            "v": random.random(2000),
+        }
+    )
+    pq.write_table(table, tmp_path / "history.parquet")
+    csv.write_csv(table, tmp_path / "history.csv")
+    return tmp_path / "history.parquet"
+
+
+def run(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["train", *words])
+    return done.exit_code, done.output
+
+
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES)))
+def test_every_strategy_is_learned_from_a_file(history: Path, tmp_path: Path, strategy: str) -> None:
+    query = tmp_path / "query.cep"
+    query.write_text(QUERY)
+    words = [str(history), "--query", str(query), "--strategy", strategy, "--out", str(tmp_path / "model")]
+    code, output = run(*words, "--type", "kind", "--time", "at", "--by", "card")
+    assert code == 0, output
+    made, about = load(tmp_path / "model")
+    assert made.name == strategy
+    assert sorted(about["types"]) == ["A", "B", "C"]
+    assert about["rows"] == 2000
+
+
+def test_a_model_is_shown_in_the_terminal_and_as_a_page(history: Path, tmp_path: Path) -> None:
+    query = tmp_path / "query.cep"
+    query.write_text(WINDOWED)
+    page = tmp_path / "model.html"
+    words = [str(history.with_suffix(".csv")), "--query", str(query), "--out", str(tmp_path / "model"), "--bins", "10"]
+    assert run(*words, "--type", "kind", "--time", "at")[0] == 0
+    code, output = run("--show", str(tmp_path / "model"), "--html", str(page))
+    assert code == 0
+    assert "espice, learned from 2,000 rows" in output
+    assert "A █" in output
+    assert "C   " in output
+    assert page.read_text().count("<tr>") == 3
+    assert "http" not in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nowhere.parquet", "--query", "q.cep", "--out", "m"], "q.cep: cannot be read"),
+        (["--show", "nowhere"], "holds no whole model"),
+        ([], "give a history, --query and --out"),
+    ],
+)
+def test_mistakes_are_told(words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, output = run(*words)
+    assert code == 2
+    assert told in " ".join(output.replace("│", " ").split())
