@@ -30,7 +30,9 @@ def test_measured_costs_are_costs_that_a_run_takes(tmp_path: Path) -> None:
     assert again.event == pytest.approx(found.costs.event, rel=1e-3)
 
 
-@pytest.mark.parametrize(("text", "message"), [("surprise = 1", "'surprise' is no cost"), ("event =", "cannot be used")])
+@pytest.mark.parametrize(
+    ("text", "message"), [("surprise = 1", "'surprise' is no cost"), ("event =", "cannot be used")]
+)
 def test_a_file_that_has_no_costs_is_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "costs.toml"
     path.write_text(text)

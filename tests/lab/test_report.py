@@ -30,7 +30,13 @@ def browser() -> str:
 
 def opened(html: Path, folder: Path) -> tuple[str, str]:
     """Return the page as it is when its scripts are done, and what the console says."""
-    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}"]
+    options = [
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        f"--user-data-dir={folder}",
+    ]
     options += ["--enable-logging=stderr", "--virtual-time-budget=60000", "--dump-dom"]
     done = subprocess.run(
         [browser(), *options, html.as_uri()], capture_output=True, text=True, timeout=180, check=True
@@ -85,7 +91,10 @@ def test_verdicts_and_reasons_are_on_the_page() -> None:
     assert "verdict not'>does not hold here" in html
     assert "120 %: espice 80.0 %, random-event 60.0 %" in html
     text = page([tiny()], means_of(0.8))
-    assert "| 1 (1) | eSPICE is better than chance. |  | espice 80.0 %, random-event 60.0 % | **does not hold here**" in text
+    assert (
+        "| 1 (1) | eSPICE is better than chance. |  | espice 80.0 %, random-event 60.0 % | **does not hold here**"
+        in text
+    )
 
 
 def test_what_was_not_run_is_not_judged() -> None:
@@ -95,7 +104,9 @@ def test_what_was_not_run_is_not_judged() -> None:
 
 
 def test_the_page_of_claims_is_what_the_stored_results_say() -> None:
-    assert CLAIMS.read_text("utf-8") == page(specs().values(), stored()), "run: penstock lab report --stored --claims docs/claims.md"
+    assert CLAIMS.read_text("utf-8") == page(specs().values(), stored()), (
+        "run: penstock lab report --stored --claims docs/claims.md"
+    )
 
 
 def test_every_claim_has_a_verdict() -> None:

@@ -15,6 +15,7 @@ from penstock.lab.measures import COUNTED
 from penstock.lab.results import FILE, Results, found, means, store, stored
 from penstock.lab.running import Place, Plan, execute
 from penstock.lab.spec import Spec
+from penstock.lab.trying import tried
 from tests.lab.tiny import tiny
 
 QUIET = Console(file=io.StringIO())
@@ -51,7 +52,9 @@ def test_a_run_has_what_was_measured_and_how(rows: list[dict[str, Any]]) -> None
     assert lost[2.0, "espice"] < lost[2.0, "random-event"]
 
 
-def test_the_same_seed_gives_the_same_numbers_and_another_one_others(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_numbers_and_another_one_others(
+    rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
     again = run(tmp_path, seeds=2)
     first, second = ([row for row in again if row["seed"] == seed] for seed in (1, 2))
     assert counted(first) == counted(rows)
@@ -61,7 +64,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_one_others(rows: list[
 def test_a_run_that_was_broken_off_goes_on(
     rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, seen = running.tried, list[str]()
+    whole, seen = tried, list[str]()
     monkeypatch.setattr(running, "tried", _broken(whole, seen))
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path)
@@ -76,23 +79,23 @@ def test_a_run_that_was_broken_off_goes_on(
 
 
 def _noted(whole: Any, seen: list[str]) -> Any:
-    def tried(*given: Any) -> Any:
+    def some(*given: Any) -> Any:
         for row in whole(*given):
             seen.append(row["fingerprint"])
             yield row
 
-    return tried
+    return some
 
 
 def _broken(whole: Any, seen: list[str]) -> Any:
-    def tried(*given: Any) -> Any:
+    def some(*given: Any) -> Any:
         for row in whole(*given):
             if len(seen) == 2:
                 raise KeyboardInterrupt
             seen.append(row["fingerprint"])
             yield row
 
-    return tried
+    return some
 
 
 def test_another_setting_is_another_run(rows: list[dict[str, Any]], tmp_path: Path) -> None:

@@ -49,7 +49,10 @@ def test_queries_of_a_spec_parse_with_every_value(name: str) -> None:
 def test_claims_of_a_spec_are_judged_by_its_runs(name: str, is_quick: bool) -> None:
     spec = specs()[name]
     cells = [cell for setting in settings(spec, 1, is_quick=is_quick) for cell, _ in setting.cells]
-    rows = [Row(c.experiment, c.x, c.value, c.rate, c.strategy, 1, {**dict.fromkeys(MEASURES, 0.5), "truth": 100.0}, {}) for c in cells]
+    rows = [
+        Row(c.experiment, c.x, c.value, c.rate, c.strategy, 1, {**dict.fromkeys(MEASURES, 0.5), "truth": 100.0}, {})
+        for c in cells
+    ]
     judged = {outcome.claim.id: outcome.verdict for outcome in outcomes(spec, rows)}
     assert [claim for claim, verdict in judged.items() if verdict is Verdict.OPEN] == []
     assert all(outcome.seen for outcome in outcomes(spec, rows))

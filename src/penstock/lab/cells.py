@@ -58,7 +58,9 @@ class Setting:
         about = [self.experiment.model_dump(exclude={"rates", "quick_rates", "strategies", "sweep"}), value, cell.rate]
         sweep = None if self.experiment.sweep is None else self.experiment.sweep.path
         options = [each.model_dump() for each in self.experiment.strategies if each.name == cell.strategy]
-        return xxhash.xxh64_hexdigest(json.dumps([cell.spec, *about, sweep, options, cell.seed], sort_keys=True).encode())
+        return xxhash.xxh64_hexdigest(
+            json.dumps([cell.spec, *about, sweep, options, cell.seed], sort_keys=True).encode()
+        )
 
     def without(self, done: set[str]) -> Setting:
         """Return what is left of it when runs with these fingerprints are done."""
@@ -81,12 +83,16 @@ def settings(spec: Spec, seeds: int, *, is_quick: bool, rows: float = 1.0) -> It
         for seed in range(1, seeds + 1):
             for values in _groups(experiment, is_quick=is_quick):
                 cells = tuple(
-                    (Cell(spec.name, experiment.id, x, "" if value is None else str(value), rate, each.name, seed), value)
+                    (Cell(spec.name, experiment.id, x, _text(value), rate, each.name, seed), value)
                     for x, value in values
                     for rate in experiment.chosen_rates(is_quick=is_quick)
                     for each in experiment.strategies
                 )  # fmt: skip
                 yield Setting(spec.name, experiment, seed, cells)
+
+
+def _text(value: Value | None) -> str:
+    return "" if value is None else str(value)
 
 
 def _groups(experiment: Experiment, *, is_quick: bool) -> list[list[tuple[int, Value | None]]]:

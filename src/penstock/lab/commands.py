@@ -40,7 +40,8 @@ def list_specs(as_json: JsonOption = False) -> None:
     known = specs().values()
     if as_json:
         rows = [
-            {"name": s.name, "title": s.title, "figures": [f.id for f in s.figures], "claims": len(s.claims)} for s in known
+            {"name": s.name, "title": s.title, "figures": [f.id for f in s.figures], "claims": len(s.claims)}
+            for s in known
         ]  # fmt: skip
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return
@@ -53,11 +54,15 @@ def list_specs(as_json: JsonOption = False) -> None:
 
 @app.command()
 def run(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="As `penstock lab list` has them.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="As `penstock lab list` has them.")
+    ] = None,
     is_all: Annotated[bool, typer.Option("--all", help="Run all.")] = False,
     is_quick: Annotated[bool, typer.Option("--quick", help="Fewer rates and values, less data, one seed.")] = False,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many runs of each kind.")] = None,
-    on: Annotated[Where, typer.Option("--on", help="In processes of this machine, or as tasks of Spark.")] = Where.PROCESSES,
+    on: Annotated[
+        Where, typer.Option("--on", help="In processes of this machine, or as tasks of Spark.")
+    ] = Where.PROCESSES,
     processes: Annotated[int, typer.Option("--processes", min=1, help="How many at once.")] = 2,
     costs: Annotated[Path | None, typer.Option("--costs", help="Unit costs in TOML, as calibrate writes them.")] = None,
     is_fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is done.")] = False,
@@ -84,7 +89,9 @@ def run(
 @app.command()
 def report(
     html: Annotated[Path, typer.Option("--html", help="The page with plots.")] = Path("lab-report.html"),
-    claims: Annotated[Path | None, typer.Option("--claims", help="Write the claims and their verdicts as Markdown.")] = None,
+    claims: Annotated[
+        Path | None, typer.Option("--claims", help="Write the claims and their verdicts as Markdown.")
+    ] = None,
     store: Annotated[Path | None, typer.Option("--store", help="Write the means of all runs into this folder.")] = None,
     is_stored: Annotated[bool, typer.Option("--stored", help="Show the results that are part of penstock.")] = False,
     folder: FolderOption = RESULTS,

@@ -115,16 +115,25 @@ def means(rows: Iterable[Mapping[str, Any]]) -> Means:
         values = {name: np.array([row[name] for row in group], np.float64) for name in MEASURES}
         averages = {name: float(each.mean()) for name, each in values.items()}
         deviations = {name: float(values[name].std()) for name in _DEVIATIONS}
-        result.setdefault(spec, []).append(Row(*place, len(group), averages, deviations))
+        experiment, x, value, rate, strategy = place
+        row = Row(experiment, x, value, rate, strategy, len(group), averages, deviations)
+        result.setdefault(spec, []).append(row)
     return Means(result, _about(list(groups.values())))
 
 
 def _about(groups: list[list[Mapping[str, Any]]]) -> dict[str, Any]:
     rows = [row for group in groups for row in group]
     names = ("commit", "machine", "cores", "python", "penstock", "libraries", "is_quick")
-    about: dict[str, Any] = {name: sorted({str(row[name]) for row in rows}) for name in names if rows and name in rows[0]}
+    about: dict[str, Any] = {
+        name: sorted({str(row[name]) for row in rows}) for name in names if rows and name in rows[0]
+    }
     seconds = sum(row["run_seconds"] + row["model_seconds"] for row in rows)
-    return {**about, "runs": len(rows), "seeds": max((len(g) for g in groups), default=0), "run_seconds": round(seconds)}
+    return {
+        **about,
+        "runs": len(rows),
+        "seeds": max((len(g) for g in groups), default=0),
+        "run_seconds": round(seconds),
+    }
 
 
 def store(given: Means, folder: Path) -> None:
@@ -149,7 +158,9 @@ def stored(folder: Path | None = None) -> Means:
     """
     place = folder or Path(str(files("penstock.lab").joinpath("results")))
     if not (place / STORED).is_file():
-        raise ResultsError(f"{place} has no {STORED}\n  fix: run `penstock lab run --all --quick`, then `penstock lab report`")
+        raise ResultsError(
+            f"{place} has no {STORED}\n  fix: run `penstock lab run --all --quick`, then `penstock lab report`"
+        )
     rows: dict[str, list[Row]] = {}
     with (place / STORED).open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
@@ -157,9 +168,15 @@ def stored(folder: Path | None = None) -> Means:
             deviations = {name: float(line[f"{name}_deviation"]) for name in _DEVIATIONS}
             rows.setdefault(line["spec"], []).append(
                 Row(
-                    line["experiment"], int(line["x"]), line["value"], float(line["rate"]), line["strategy"],
-                    int(line["seeds"]), averages, deviations,
-                )  # fmt: skip
+                    line["experiment"],
+                    int(line["x"]),
+                    line["value"],
+                    float(line["rate"]),
+                    line["strategy"],
+                    int(line["seeds"]),
+                    averages,
+                    deviations,
+                )
             )
     return Means(rows, json.loads((place / ABOUT).read_text("utf-8")))
 

@@ -66,7 +66,13 @@ def execute(plan: Plan, console: Console | None = None) -> Results:
     left = [setting for setting in (each.without(done) for each in asked) if setting.cells]
     total, missing = sum(len(each.cells) for each in asked), sum(len(each.cells) for each in left)
     about = {**circumstances(), "is_quick": plan.is_quick}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console or Console(stderr=True)) as progress:
         bar = progress.add_task("experiments", total=total, completed=total - missing)
         for rows in _PLACES[plan.on](left, plan):
@@ -88,7 +94,7 @@ _rows_out: Any = None  # in a worker: where rows are put
 
 
 def _begin(rows: Any) -> None:
-    global _rows_out  # noqa: PLW0603 - a worker's only way to get at a queue
+    global _rows_out
     _rows_out = rows
 
 
