@@ -116,8 +116,8 @@ def means(rows: Iterable[Mapping[str, Any]]) -> Means:
         averages = {name: float(each.mean()) for name, each in values.items()}
         deviations = {name: float(values[name].std()) for name in _DEVIATIONS}
         experiment, x, value, rate, strategy = place
-        row = Row(experiment, x, value, rate, strategy, len(group), averages, deviations)
-        result.setdefault(spec, []).append(row)
+        mean = Row(experiment, x, value, rate, strategy, len(group), averages, deviations)
+        result.setdefault(spec, []).append(mean)
     return Means(result, _about(list(groups.values())))
 
 
