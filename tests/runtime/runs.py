@@ -10,10 +10,10 @@ import numpy as np
 import penstock as pk
 from penstock.runtime.clocks import VirtualClock
 from penstock.runtime.costs import Costs
-from penstock.runtime.relearning import Learner
 from penstock.runtime.matching import Operator
 from penstock.runtime.measures import Run
 from penstock.runtime.profiles import Constant, Profile
+from penstock.runtime.relearning import Learner
 from penstock.runtime.running import Loop, Shedder
 from penstock.runtime.training import Unshed, unshed
 from penstock.shedding.history import History

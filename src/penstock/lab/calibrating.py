@@ -14,13 +14,12 @@ from penstock.engine.engine import Engine
 from penstock.engine.hooks import Hooks
 from penstock.errors import PenstockError
 from penstock.lab.data import query_of, table_of
-from penstock.lab.spec import Data, QueryText
+from penstock.lab.spec import Data, QueryText, Value
 from penstock.plan.tables import Floats
 from penstock.runtime.costs import CHECKS, CREATED, MATCHES, Costs
 from penstock.runtime.matching import LEDGER_WIDTH
 
 _BATCHES = (256, 1024, 4096)  # events: so that what a batch costs can be told from what an event does
-_UNITS = ("event", "check", "run", "match")
 
 
 class CostsError(PenstockError):
@@ -33,7 +32,7 @@ class Calibration:
 
     Attributes:
         costs: in nanoseconds; what is not measured keeps its default.
-        batch: what a batch costs besides, in nanoseconds: it has no place in virtual time, where events come one by one.
+        batch: what a batch costs more, in nanoseconds: it has no place in virtual time, where events come singly.
         error: the mean deviation of the fit, as a share of the mean time.
         measurements: how many batches were timed.
     """
@@ -47,7 +46,7 @@ class Calibration:
         """Return the costs as TOML that `penstock lab run --costs` takes."""
         lines = [
             "# Unit costs of penstock's engine on this machine, in nanoseconds; made by `penstock lab calibrate`.",
-            f"# {self.measurements} batches, mean deviation {self.error:.0%}; a batch costs {self.batch:.0f} ns besides.",
+            f"# {self.measurements} batches, mean deviation {self.error:.0%}; a batch costs {self.batch:.0f} ns more.",
         ]
         units = [
             f"{each.name} = {getattr(self.costs, each.name):.4g}" for each in fields(Costs) if each.type == "float"
@@ -57,14 +56,20 @@ class Calibration:
 
 def workloads() -> list[tuple[Data, QueryText]]:
     """Return streams and queries that differ in what they do most: checks, new runs, matches, hardly anything."""
-    timed = {"within": "250 seconds", "window": "250 seconds every 50 seconds"}
-    stocks = {"within": "15 minutes", "window": "15 minutes every 5 minutes", "up": 1.001, "down": 0.999}
-    return [
-        (Data(source="synthetic", rows=120_000), QueryText(file="synthetic-q1", parameters=timed)),
-        (Data(source="synthetic", rows=120_000, options={"data_set": "DS4"}), QueryText(file="synthetic-q1", parameters=timed)),
-        (Data(source="synthetic", rows=120_000, options={"data_set": "DS5"}), QueryText(file="synthetic-q2", parameters=timed)),
-        (Data(source="stocks", rows=200_000, options={"symbols": 40}), QueryText(file="stocks-sequence", parameters=stocks)),
-    ]  # fmt: skip
+    timed: dict[str, Value] = {"within": "250 seconds", "window": "250 seconds every 50 seconds"}
+    stocks: dict[str, Value] = {
+        "within": "15 minutes",
+        "window": "15 minutes every 5 minutes",
+        "up": 1.001,
+        "down": 0.999,
+    }
+    quotes = QueryText(file="stocks-sequence", parameters=stocks)
+    queries = {"DS1": "synthetic-q1", "DS4": "synthetic-q1", "DS5": "synthetic-q2"}
+    made = [
+        (Data(source="synthetic", rows=120_000, options={"data_set": name}), QueryText(file=file, parameters=timed))
+        for name, file in queries.items()
+    ]
+    return [*made, (Data(source="stocks", rows=200_000, options={"symbols": 40}), quotes)]
 
 
 def calibrated(rows: float = 1.0) -> Calibration:
@@ -82,8 +87,9 @@ def calibrated(rows: float = 1.0) -> Calibration:
     features, measured = np.concatenate(work), np.concatenate(times)
     factors = _fit(features, measured)
     error = float(np.abs(features @ factors - measured).mean() / measured.mean())
-    units = dict(zip(_UNITS, (float(factor) for factor in factors[1:]), strict=True))
-    return Calibration(Costs(**units, pair=0.0, asks="fitting"), float(factors[0]), error, len(measured))
+    event, check, run, match = (float(factor) for factor in factors[1:])
+    costs = Costs(event=event, pair=0.0, check=check, run=run, match=match, asks="fitting")
+    return Calibration(costs, float(factors[0]), error, len(measured))
 
 
 def _timed(data: Data, query: QueryText, size: int) -> tuple[Floats, Floats]:

@@ -83,12 +83,16 @@ def settings(spec: Spec, seeds: int, *, is_quick: bool, rows: float = 1.0) -> It
         for seed in range(1, seeds + 1):
             for values in _groups(experiment, is_quick=is_quick):
                 cells = tuple(
-                    (Cell(spec.name, experiment.id, x, "" if value is None else str(value), rate, each.name, seed), value)
+                    (Cell(spec.name, experiment.id, x, _text(value), rate, each.name, seed), value)
                     for x, value in values
                     for rate in experiment.chosen_rates(is_quick=is_quick)
                     for each in experiment.strategies
                 )  # fmt: skip
                 yield Setting(spec.name, experiment, seed, cells)
+
+
+def _text(value: Value | None) -> str:
+    return "" if value is None else str(value)
 
 
 def _groups(experiment: Experiment, *, is_quick: bool) -> list[list[tuple[int, Value | None]]]:

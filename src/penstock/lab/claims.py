@@ -69,16 +69,19 @@ def page(specs: Iterable[Spec], given: Means) -> str:
     """Return docs/claims.md."""
     judged = [(spec, outcomes(spec, given.rows.get(spec.name, []))) for spec in specs]
     counts = Counter(outcome.verdict for _, each in judged for outcome in each)
-    lines = [
-        "# What the papers claim, and what comes of it here", "",
-        "Made by `penstock lab report --claims docs/claims.md` from the results that are stored in `src/penstock/lab/results`; do not edit. "
-        "`penstock lab run --all --quick` runs the experiments anew, `penstock lab report` makes a page with plots of them.", "",
-        f"{origin(given.about)}", "",
-        f"Of {sum(counts.values())} claims, {counts[Verdict.HOLDS]} hold, {counts[Verdict.PART]} hold in part (at least half of what "
-        f"was observed agrees), {counts[Verdict.NOT]} do not hold here, {counts[Verdict.OPEN]} are not judged.", "",
-        "*Here* are the values at both ends of what was varied (the lowest and the highest rate, the first and the last value of a sweep). "
-        "`ebl` is the papers' BL or E-BL, `random-run` PM-BL.", "",
-    ]  # fmt: skip
+    said = [
+        "# What the papers claim, and what comes of it here",
+        "Made by `penstock lab report --stored --claims docs/claims.md` from the results that are stored in "
+        "`src/penstock/lab/results`; do not edit. `penstock lab run --all --quick` runs the experiments anew, "
+        "`penstock lab report` makes a page with plots of them.",
+        origin(given.about),
+        f"Of {sum(counts.values())} claims, {counts[Verdict.HOLDS]} hold, {counts[Verdict.PART]} hold in part "
+        f"(at least half of what was observed agrees), {counts[Verdict.NOT]} do not hold here, "
+        f"{counts[Verdict.OPEN]} are not judged.",
+        "*Here* are the values at both ends of what was varied: the lowest and the highest rate, the first and the "
+        "last value of a sweep. `ebl` is the papers' BL or E-BL, `random-run` PM-BL.",
+    ]
+    lines = [line for text in said for line in (text, "")]
     for spec, each in judged:
         lines += [f"## {spec.name}: {spec.title}", "", _line(spec.about), ""]
         lines += [f"Not rebuilt: {text}." for text in spec.not_rebuilt] + ([""] if spec.not_rebuilt else [])
@@ -102,10 +105,11 @@ def origin(about: dict[str, Any]) -> str:
         return ", ".join(about.get(name, ["?"]))
 
     kind = "quick runs" if about.get("is_quick") == ["True"] else "runs"
+    runs, seeds = about.get("runs", 0), about.get("seeds", 0)
     return (
-        f"The results are of {about.get('runs', 0)} {kind} with up to {about.get('seeds', 0)} seeds, commit {said('commit')}, on {said('machine')} "
-        f"({said('cores')} cores), Python {said('python')}, {said('libraries')}."
-    )  # fmt: skip
+        f"The results are of {runs} {kind} with {seeds} {'seed' if seeds == 1 else 'seeds'}, commit {said('commit')}, "
+        f"on {said('machine')} ({said('cores')} cores), Python {said('python')}, {said('libraries')}."
+    )
 
 
 def _line(text: str) -> str:

@@ -40,7 +40,8 @@ def list_specs(as_json: JsonOption = False) -> None:
     known = specs().values()
     if as_json:
         rows = [
-            {"name": s.name, "title": s.title, "figures": [f.id for f in s.figures], "claims": len(s.claims)} for s in known
+            {"name": s.name, "title": s.title, "figures": [f.id for f in s.figures], "claims": len(s.claims)}
+            for s in known
         ]  # fmt: skip
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return

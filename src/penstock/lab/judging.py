@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from penstock.lab.measures import MEASURES
 
 _SHOWN = 3  # contrary observations that a reason names
+_LEAST_TRUTH = 20  # matches that the unshed run must have, so that shares of them say anything
+_OF_TRUTH = ("strict_fn", "strict_fp", "relaxed_fn", "relaxed_fp")
 
 
 class Verdict(StrEnum):
@@ -151,6 +154,7 @@ class _Judgement(BaseModel):
             if row.experiment == self.experiment and row.strategy in self.strategies()
             and (self.rates is None or any(abs(row.rate - rate) < 1e-9 for rate in self.rates))
             and (values is None or row.value in values)
+            and (self.measure not in _OF_TRUTH or row.means.get("truth", math.inf) >= _LEAST_TRUTH)
         ]  # fmt: skip
 
     def judged(self, rows: Iterable[Row]) -> Judged:

@@ -12,7 +12,8 @@ from penstock.lab.spec import Experiment, Figure, Spec
 COLOURS = {
     "espice": "#1f77b4", "ebl": "#ff7f0e", "pspice": "#2ca02c", "pspice--": "#98df8a", "random-run": "#bcbd22",
     "random-event": "#8c8c8c", "hspice-pm": "#9467bd", "hspice-w": "#c5a3dd", "gspice-sh": "#d62728",
-    "gspice-st": "#e377c2", "gspice-sf": "#f7b6d2", "gspice-wh": "#8c564b", "gspice-wt": "#c49c94", "gspice-wf": "#17becf",
+    "gspice-st": "#e377c2", "gspice-sf": "#f7b6d2", "gspice-wh": "#8c564b", "gspice-wt": "#c49c94",
+    "gspice-wf": "#17becf",
 }  # fmt: skip
 WIDTH, HEIGHT = 270, 190
 
@@ -53,15 +54,13 @@ def plot(spec: Spec, figure: Figure, rows: list[Row]) -> dict[str, Any]:
         legend=alt.Legend(orient="bottom", columns=4, symbolType="stroke"),
     )  # fmt: skip
     dash = {"strokeDash": alt.StrokeDash("rate:N", title="rate", legend=alt.Legend(orient="bottom"))} if several else {}
-    tips = [
-        alt.Tooltip(name, type=t) for name, t in (("strategy", "nominal"), ("place", "nominal"), ("shown", "nominal"))
-    ]
-    base = alt.Chart(alt.Data(values=points)).encode(x=x, y=y, color=colour, tooltip=tips)
+    tips = [alt.Tooltip(name, type="nominal") for name in ("strategy", "place", "shown")]
+    base = alt.Chart(alt.InlineData(values=points)).encode(x=x, y=y, color=colour, tooltip=tips)
     layers: list[Any] = [base.mark_line(strokeWidth=1.8).encode(**dash), base.mark_point(filled=True, size=32)]
     if any(point["high"] > point["low"] for point in points):
         layers.append(base.mark_rule(opacity=0.5).encode(y="low:Q", y2="high:Q"))
     if stated := _stated(spec, figure, experiment):
-        diamonds = alt.Chart(alt.Data(values=stated)).mark_point(shape="diamond", size=70, strokeWidth=1.6)
+        diamonds = alt.Chart(alt.InlineData(values=stated)).mark_point(shape="diamond", size=70, strokeWidth=1.6)
         layers.append(diamonds.encode(x=x, y=y, color=colour, tooltip=tips))
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=f"{figure.id}  {figure.title}")
     drawn: dict[str, Any] = chart.configure_title(anchor="start", fontSize=13).configure_view(stroke="#ddd").to_dict()
@@ -73,7 +72,8 @@ def _point(row: Row, figure: Figure) -> dict[str, Any]:
     shown = f"{mean:.1%}" if MEASURES[figure.y].is_share else f"{mean:.4g}"
     return {
         "x": _along(row, figure), "y": mean, "low": max(0.0, mean - deviation), "high": mean + deviation,
-        "strategy": row.strategy, "rate": f"{row.rate:.0%}", "place": row.place(has_sweep=row.value != ""), "shown": shown,
+        "strategy": row.strategy, "rate": f"{row.rate:.0%}", "place": row.place(has_sweep=row.value != ""),
+        "shown": shown,
     }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from html import escape
+from importlib.resources import files
 from typing import Any
 
 from penstock.lab.claims import PAPERS, Outcome, origin, outcomes
@@ -15,29 +16,6 @@ from penstock.lab.results import Means
 from penstock.lab.spec import Spec
 
 _CLASSES = {Verdict.HOLDS: "holds", Verdict.PART: "part", Verdict.NOT: "not", Verdict.OPEN: "open"}
-
-_STYLE = """
-:root { color-scheme: light; --line: #e3e3e8; --soft: #60646c; }
-body { font: 15px/1.5 system-ui, sans-serif; color: #1c1e21; max-width: 1180px; margin: 0 auto; padding: 24px; }
-h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 44px 0 4px; border-top: 1px solid var(--line); padding-top: 20px; }
-p { max-width: 92ch; } .soft { color: var(--soft); } a { color: #1a5fb4; text-decoration: none; }
-table { border-collapse: collapse; width: 100%; margin: 12px 0; font-size: 13.5px; }
-th { text-align: left; color: var(--soft); font-weight: 600; } th, td { padding: 6px 10px 6px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(355px, 1fr)); gap: 14px 18px; margin: 14px 0; }
-.plot { min-height: 260px; } .claim { width: 28%; } .stated, .here { width: 22%; } .small { font-size: 12.5px; color: var(--soft); }
-.verdict { white-space: nowrap; font-weight: 600; border-radius: 10px; padding: 1px 9px; font-size: 12.5px; display: inline-block; }
-.holds { background: #d9f2df; color: #14632c; } .part { background: #fff0c9; color: #7a5200; } .not { background: #fbdcdc; color: #942020; }
-.open { background: #ececf0; color: #555; } .counts span { margin-right: 10px; } td.number { text-align: right; }
-"""
-
-_SCRIPT = """
-const failed = [];
-const options = { actions: false, renderer: "svg" };
-Promise.all(Object.entries(PLOTS).map(([id, spec]) =>
-  vegaEmbed("#" + id, spec, options).catch(error => { failed.push(id + ": " + error); console.error(error); })
-)).then(() => { document.body.dataset.drawn = document.querySelectorAll(".plot svg").length;
-                document.body.dataset.failed = failed.length; });
-"""
 
 
 def report(specs: Iterable[Spec], given: Means) -> str:
@@ -52,17 +30,23 @@ def report(specs: Iterable[Spec], given: Means) -> str:
     body = [
         "<h1>The papers' experiments, rebuilt</h1>",
         f"<p class=soft>{escape(origin(given.about))}</p>",
-        "<p>Each plot shows what was measured here; hollow diamonds are numbers that the paper states. Operators run in virtual time, by the costs "
-        "of the papers' operators: the same seed gives the same numbers on any machine. <b>ebl</b> is the papers' BL or E-BL, <b>random-run</b> PM-BL.</p>",
+        "<p>Each plot shows what was measured here; hollow diamonds are numbers that the paper states. Operators run "
+        "in virtual time, by the costs of the papers' operators: the same seed gives the same numbers on any machine. "
+        "<b>ebl</b> is the papers' BL or E-BL, <b>random-run</b> PM-BL.</p>",
         _summary(judged), *sections,
     ]  # fmt: skip
     data = json.dumps(plots, separators=(",", ":")).replace("</", "<\\/")
     return (
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8><title>penstock lab</title>"
-        f"<link rel=icon href='data:,'><style>{_STYLE}</style><script>{_javascript()}</script></head>\n<body>\n"
+        f"<link rel=icon href='data:,'><style>{_file('report.css')}</style><script>{_javascript()}</script>"
+        "</head>\n<body>\n"
         + "\n".join(body)
-        + f"\n<script>const PLOTS = {data};{_SCRIPT}</script>\n</body></html>\n"
+        + f"\n<script>const PLOTS = {data};\n{_file('report.js')}</script>\n</body></html>\n"
     )
+
+
+def _file(name: str) -> str:
+    return files("penstock.lab").joinpath("page", name).read_text("utf-8")
 
 
 def _javascript() -> str:
@@ -73,7 +57,7 @@ def _javascript() -> str:
     except ImportError as error:
         raise PlotError("the report needs altair and vl-convert\n  fix: pip install 'penstock[lab]'") from error
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    script: str = vl_convert.javascript_bundle(vl_version=version)
+    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version)
     return script.replace("</script", "<\\/script")
 
 
@@ -84,9 +68,8 @@ def _summary(judged: list[tuple[Spec, list[Outcome]]]) -> str:
         mine = Counter(outcome.verdict for outcome in each)
         cells = "".join(f"<td class=number>{mine[verdict] or ''}</td>" for verdict in Verdict)
         figures = ", ".join(dict.fromkeys(figure.id for figure in spec.figures if " " not in figure.id))
-        lines.append(
-            f"<tr><td><a href='#{spec.name}'>{spec.name}</a></td><td>{escape(spec.title)}</td><td class=small>{figures}</td>{cells}</tr>"
-        )
+        link = f"<a href='#{spec.name}'>{spec.name}</a>"
+        lines.append(f"<tr><td>{link}</td><td>{escape(spec.title)}</td><td class=small>{figures}</td>{cells}</tr>")
     totals = "".join(f"<span>{_badge(verdict)} {counts[verdict]}</span>" for verdict in Verdict)
     heads = "".join(f"<th>{verdict.value}</th>" for verdict in Verdict)
     return (
@@ -106,7 +89,8 @@ def _section(spec: Spec, judged: list[Outcome], rows: list[Row], plots: dict[str
     none = "" if divs else "<p class=soft>Not run yet.</p>"
     claims = "".join(map(_claim, judged))
     return (
-        f"<h2 id='{spec.name}'>{PAPERS[spec.paper]}: {escape(spec.title)}</h2><p class=soft>{escape(spec.about)}</p>{left}{none}"
+        f"<h2 id='{spec.name}'>{PAPERS[spec.paper]}: {escape(spec.title)}</h2>"
+        f"<p class=soft>{escape(spec.about)}</p>{left}{none}"
         f"<div class=plots>{''.join(divs)}</div>"
         f"<table><tr><th>figure</th><th>claim</th><th>stated</th><th>here</th><th>verdict</th></tr>{claims}</table>"
     )
@@ -116,7 +100,8 @@ def _claim(outcome: Outcome) -> str:
     claim = outcome.claim
     why = f"<div class=small>{escape(outcome.why)}</div>" if outcome.why else ""
     return (
-        f"<tr id='claim-{escape(claim.id)}'><td>{escape(claim.figure)}<div class=small>{escape(claim.section)}</div></td>"
+        f"<tr id='claim-{escape(claim.id)}'>"
+        f"<td>{escape(claim.figure)}<div class=small>{escape(claim.section)}</div></td>"
         f"<td class=claim>{escape(claim.text)}</td><td class=stated>{escape(claim.stated)}</td>"
         f"<td class=here>{escape(outcome.seen)}</td><td>{_badge(outcome.verdict)}{why}</td></tr>"
     )

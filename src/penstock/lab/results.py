@@ -115,7 +115,9 @@ def means(rows: Iterable[Mapping[str, Any]]) -> Means:
         values = {name: np.array([row[name] for row in group], np.float64) for name in MEASURES}
         averages = {name: float(each.mean()) for name, each in values.items()}
         deviations = {name: float(values[name].std()) for name in _DEVIATIONS}
-        result.setdefault(spec, []).append(Row(*place, len(group), averages, deviations))
+        experiment, x, value, rate, strategy = place
+        mean = Row(experiment, x, value, rate, strategy, len(group), averages, deviations)
+        result.setdefault(spec, []).append(mean)
     return Means(result, _about(list(groups.values())))
 
 
@@ -174,7 +176,7 @@ def stored(folder: Path | None = None) -> Means:
                     int(line["seeds"]),
                     averages,
                     deviations,
-                )  # fmt: skip
+                )
             )
     return Means(rows, json.loads((place / ABOUT).read_text("utf-8")))
 

@@ -94,7 +94,7 @@ _rows_out: Any = None  # in a worker: where rows are put
 
 
 def _begin(rows: Any) -> None:
-    global _rows_out  # noqa: PLW0603 - a worker's only way to get at a queue
+    global _rows_out
     _rows_out = rows
 
 

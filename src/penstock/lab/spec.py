@@ -117,7 +117,8 @@ class Experiment(_Part):
         sweep: what else is varied.
         bound: LB, in seconds.
         f: the share of the bound from which on is shed.
-        capacity: events that the operator can process in a second of virtual time.
+        capacity: events that the operator can process in a second of virtual time. It should be many windows of
+            events: then a bound of a second evens out what comes in bursts, as it does in the papers.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9.-]+$")]
@@ -129,7 +130,7 @@ class Experiment(_Part):
     sweep: Sweep | None = None
     bound: Annotated[float, Field(gt=0)] = 1.0
     f: Annotated[float, Field(gt=0, lt=1)] = 0.8
-    capacity: Annotated[float, Field(gt=0)] = 1000.0
+    capacity: Annotated[float, Field(gt=0)] = 2000.0
 
     def chosen_rates(self, *, is_quick: bool) -> list[float]:
         """Return the rates of a run."""

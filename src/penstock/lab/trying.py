@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from penstock.runtime.measures import Run
 from penstock.runtime.profiles import Constant
 from penstock.runtime.running import Loop, Shedder
 from penstock.runtime.training import Unshed, unshed
+from penstock.shedding.overload.fitting import Fit
 from penstock.shedding.overload.latency import LatencyDetector
 from penstock.shedding.overload.load import Detector
 from penstock.shedding.overload.queueing import QueueDetector
@@ -68,7 +69,8 @@ def tried(setting: Setting, costs: Costs | None = None) -> Iterator[Row]:
     first_value = setting.cells[0][1]
     prepared = _prepare(experiment, path, first_value, setting.seed, costs or Costs())
     for cell, value in setting.cells:
-        options = {path.removeprefix("strategy."): value} if path.startswith("strategy.") else {}
+        is_option = path.startswith("strategy.") and value is not None
+        options = {path.removeprefix("strategy."): value} if is_option else {}
         yield {
             **_key(cell),
             "fingerprint": setting.fingerprint(cell, value),
@@ -105,9 +107,8 @@ def _prepare(experiment: Experiment, path: str, value: Value | None, seed: int, 
 
 def _slower(learned: Unshed, factor: float) -> Unshed:
     """Return unshed operation as it would be on a machine that is so much slower: only its times differ."""
-    from dataclasses import replace
 
-    def fit(given: Any) -> Any:
+    def fit(given: Fit) -> Fit:
         return replace(given, factors=tuple(factor * each for each in given.factors), error=factor**2 * given.error)
 
     history = learned.history
@@ -127,14 +128,13 @@ def _bins(queries: Queries, events: pa.Table, size: int) -> int:
     return max(1, round(operator.bins / size))
 
 
-def _run(cell: Cell, experiment: Experiment, prepared: Prepared, options: Mapping[str, Value]) -> Row:
+def _run(cell: Cell, experiment: Experiment, prepared: Prepared, options: Mapping[str, Value | None]) -> Row:
     chosen = next(each for each in experiment.strategies if each.name == cell.strategy)
     begun = time.perf_counter()
     assert prepared.learned.history is not None
     strategy = strategy_of(cell.strategy).fitted(prepared.learned.history, **{**chosen.options, **options})
     built = time.perf_counter()
-    names = prepared.learned.history.names
-    operator = Operator(prepared.queries, is_split=True, names=names)
+    operator = Operator(prepared.queries, is_split=True, names=prepared.learned.history.names)
     operator.take(prepared.events)
     capacity = prepared.truth.capacity
     backlog = round(experiment.f * experiment.bound * capacity)
@@ -199,6 +199,3 @@ def _load(run: Run, experiment: Experiment) -> Row:
         "latency_p50": run.percentile(0.5), "latency_p99": run.percentile(0.99), "latency_p999": run.percentile(0.999),
         "over_bound": run.over(experiment.bound),
     }  # fmt: skip
-
-
-Trial = Callable[[Setting], list[Row]]

@@ -11,9 +11,9 @@ from penstock.plan.tables import Bools, Floats, Ints
 from penstock.runtime.clocks import Clock, VirtualClock
 from penstock.runtime.costs import OPEN, Costs
 from penstock.runtime.judging import Judge
-from penstock.runtime.relearning import Learner
 from penstock.runtime.matching import Operator, Step
 from penstock.runtime.measures import Moment, Run
+from penstock.runtime.relearning import Learner
 from penstock.shedding.chance import uniform
 from penstock.shedding.overload.load import KEEP_ALL, Command, Detector, Load
 from penstock.shedding.overload.queueing import longest_queue, partitions

@@ -1,0 +1,156 @@
+"""Specs are run: the same numbers for the same seed, nothing twice, in processes and on Spark."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from penstock.lab import running
+from penstock.lab.measures import COUNTED
+from penstock.lab.results import FILE, Results, found, means, store, stored
+from penstock.lab.running import Place, Plan, execute
+from penstock.lab.spec import Spec
+from penstock.lab.trying import tried
+from tests.lab.tiny import tiny
+
+QUIET = Console(file=io.StringIO())
+
+
+def run(folder: Path, spec: Spec | None = None, on: Place = "here", **options: Any) -> list[dict[str, Any]]:
+    plan = Plan((spec or tiny(),), folder, seeds=options.pop("seeds", 1), on=on, **options)
+    return execute(plan, QUIET).rows
+
+
+def counted(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[name] for name in ("fingerprint", *COUNTED)) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return run(tmp_path_factory.mktemp("lab"))
+
+
+def test_a_run_has_what_was_measured_and_how(rows: list[dict[str, Any]]) -> None:
+    assert {(row["rate"], row["strategy"]) for row in rows} == {
+        (rate, name) for rate in (1.2, 2.0) for name in ("random-event", "espice", "pspice")
+    }
+    for row in rows:
+        assert row["latency_max"] <= 1.0
+        assert row["truth"] > 20
+        assert 0 < row["match_probability"] < 1
+        assert row["commit"]
+        assert row["machine"]
+        assert row["cores"] >= 1
+        assert "numba" in row["libraries"]
+    lost = {(row["rate"], row["strategy"]): row["strict_fn"] for row in rows}
+    assert lost[2.0, "espice"] > lost[1.2, "espice"]
+    assert lost[2.0, "espice"] < lost[2.0, "random-event"]
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_one_others(
+    rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    again = run(tmp_path, seeds=2)
+    first, second = ([row for row in again if row["seed"] == seed] for seed in (1, 2))
+    assert counted(first) == counted(rows)
+    assert [row["truth"] for row in first] != [row["truth"] for row in second]
+
+
+def test_a_run_that_was_broken_off_goes_on(
+    rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, seen = tried, list[str]()
+    monkeypatch.setattr(running, "tried", _broken(whole, seen))
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path)
+    assert pq.read_table(tmp_path / FILE).num_rows == 2
+    monkeypatch.setattr(running, "tried", _noted(whole, seen := list[str]()))
+    assert counted(run(tmp_path)) == counted(rows)
+    assert len(seen) == 4
+    assert counted(run(tmp_path)) == counted(rows)
+    assert len(seen) == 4  # nothing was left to do
+    run(tmp_path, is_fresh=True)
+    assert len(seen) == 10
+
+
+def _noted(whole: Any, seen: list[str]) -> Any:
+    def some(*given: Any) -> Any:
+        for row in whole(*given):
+            seen.append(row["fingerprint"])
+            yield row
+
+    return some
+
+
+def _broken(whole: Any, seen: list[str]) -> Any:
+    def some(*given: Any) -> Any:
+        for row in whole(*given):
+            if len(seen) == 2:
+                raise KeyboardInterrupt
+            seen.append(row["fingerprint"])
+            yield row
+
+    return some
+
+
+def test_another_setting_is_another_run(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    other = run(tmp_path, tiny(f=0.7, rates=[1.2]))
+    assert not {row["fingerprint"] for row in other} & {row["fingerprint"] for row in rows}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", ["processes", "spark"])
+def test_it_does_not_matter_where_it_runs(rows: list[dict[str, Any]], tmp_path: Path, on: Place) -> None:
+    assert counted(run(tmp_path, on=on)) == counted(rows)
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        ("query.within", ["40 seconds", "60 seconds"]),
+        ("data.data_set", ["DS3", "DS4"]),
+        ("bin", [1, 4]),
+        ("cost", [1, 4]),
+    ],
+)
+def test_what_a_sweep_sets_makes_a_difference(path: str, values: list[Any], tmp_path: Path) -> None:
+    sweep = {"label": "x", "path": path, "values": values}
+    found_rows = run(tmp_path, tiny(rates=[1.6], strategies=["espice"], sweep=sweep))
+    assert [row["value"] for row in found_rows] == [str(value) for value in values]
+    measured = [(row["strict_fn"], row["truth"], row["drop_ratio"]) for row in found_rows]
+    assert measured[0] != measured[1]
+
+
+def test_an_option_of_strategies_can_be_swept(tmp_path: Path) -> None:
+    sweep = {"label": "pane", "path": "strategy.pane", "values": [2, 20]}
+    first, second = run(tmp_path, tiny(rates=[1.6], strategies=["gspice-sh"], sweep=sweep))
+    assert first["truth"] == second["truth"]
+    assert first["strict_fn"] != second["strict_fn"]
+
+
+def test_means_are_stored_and_come_back(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    twice = [*rows, *({**row, "seed": 2, "strict_fn": row["strict_fn"] + 0.1} for row in rows)]
+    given = means(twice)
+    assert [row.seeds for row in given.rows["tiny"]] == [2] * 6
+    one = next(row for row in given.rows["tiny"] if row.strategy == "espice" and row.rate == 2.0)
+    here = next(row["strict_fn"] for row in rows if row["strategy"] == "espice" and row["rate"] == 2.0)
+    assert one.means["strict_fn"] == pytest.approx(here + 0.05)
+    assert one.deviations["strict_fn"] == pytest.approx(0.05)
+    store(given, tmp_path)
+    again = stored(tmp_path)
+    store(again, tmp_path / "again")
+    assert (tmp_path / "means.csv").read_text() == (tmp_path / "again" / "means.csv").read_text()
+    assert again.about == given.about
+
+
+def test_results_of_a_folder(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    results.add(rows[:2])
+    results.add(rows[1:])
+    assert len(Results(tmp_path).rows) == len(rows)
+    assert len(found(tmp_path).rows["tiny"]) == len(rows)
