@@ -123,10 +123,10 @@ def capacity(spark: SparkSession, path: Path, least: float, most: float, seconds
     points = [(least, WARM_UP_S), (most, WARM_UP_S + seconds)]
     run(spark, path, [(least, 300.0)], None, batches=WARM_UP_BATCHES)  # workers start, and stay
     watched = run(spark, path, points, None, stop_at=1.5 * BOUND_S)
-    late = [at - each.max() for at, each in watched.waited if at > WARM_UP_S and np.percentile(each, 99) > BOUND_S]
-    if not late:
-        print("the rate did not become too high: give a higher --most")
-    at = min(late) if late else watched.waited[-1][0]
+    on_time = [at - each.max() for at, each in watched.waited if np.percentile(each, 99) <= BOUND_S]
+    if not on_time:
+        print("even the lowest rate is too high: give a lower --least")
+    at = max(on_time, default=0.0)
     return float(np.interp(at, [WARM_UP_S, WARM_UP_S + seconds], [least, most]))
 
 

@@ -196,7 +196,33 @@ DEMO_SHED = "B2"
 
 
 @app.command()
-def demo(as_json: JsonOption = False) -> None:
+def demo(
+    small: Annotated[bool, typer.Option("--small", help="Without Spark: a query and its matches in six events.")] = False,
+    folder: Annotated[Path, typer.Option("--out", help="Where report.html is written.")] = Path("demo"),
+    seconds: Annotated[float, typer.Option(help="How long each stream is fed.")] = 30.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Overload a stream on this machine, without shedding and with it, and write a report."""
+    if small:
+        _small_demo(as_json)
+        return
+    try:
+        from penstock.lab.demo.running import run, show  # needs pyspark
+
+        facts = run(folder, Console(stderr=True, highlight=False), seconds)
+    except ModuleNotFoundError as error:
+        if error.name not in ("pyspark", "py4j", "pandas"):
+            raise
+        _note(f"penstock demo needs {error.name}\n  fix: pip install 'penstock[spark]', or penstock demo --small")
+        raise typer.Exit(UNUSABLE) from None
+    if as_json:
+        _write_json(facts)
+        return
+    show(facts, Console(highlight=False))
+    typer.echo(f"\nThe report: {folder / 'report.html'}")
+
+
+def _small_demo(as_json: bool) -> None:
     """Show a query, its matches in a small stream, and what is lost when an event is shed."""
     query = parse(DEMO_QUERY, "demo")
     validate(query)
@@ -244,7 +270,7 @@ def _show_demo(query: ast.Query, facts: dict[str, Any]) -> None:
     typer.echo(
         "\nStrict compares the events of matches, relaxed only how many there are per window."
         "\nThe matches come from the reference matcher, which says what a query means; penstock.Engine finds the same,"
-        "\nfast. Spark and shedding by utility are not in this version: they are planned (README.md)."
+        "\nfast. penstock demo, without --small, overloads a stream on Spark, and sheds by utility."
     )
 
 
