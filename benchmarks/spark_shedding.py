@@ -100,7 +100,9 @@ def run(
             part[3].cast("long").alias("number"), sf.timestamp_micros(part[4].cast("long")).alias("arrived"),
         ).withColumn("ts", sf.col("arrived"))  # fmt: skip
         asked = detect(QUERY, by="card", seq="number", attributes=[], arrival="arrived", shed=shed)
-        query = frame.transform(asked).writeStream.foreachBatch(watched.note).option("checkpointLocation", folder).start()
+        query = (
+            frame.transform(asked).writeStream.foreachBatch(watched.note).option("checkpointLocation", folder).start()
+        )
         while not replay.wait(0.2) and query.isActive:
             late = [np.median(each) for at, each in watched.waited[-3:] if at > WARM_UP_S]
             if stop_at is not None and len(late) == 3 and min(late) > stop_at:
@@ -199,8 +201,8 @@ def main() -> int:
             found = {tuple(row) for each in watched.found for row in zip(*(each.column(v).to_pylist() for v in "abc"),
                                                                             strict=True)}  # fmt: skip
             lost, more = len(expected - found) / max(1, len(expected)), len(found - expected)
-            print(f"{strategy}: of {len(expected):,} matches of a key {100 * lost:.1f} % were lost; {more} are not among them"
-                  " (events whose times are at the end of WITHIN)")  # fmt: skip
+            print(f"{strategy}: of {len(expected):,} matches of a key {100 * lost:.1f} % were lost; {more} are not among"
+                  " them (events whose times are at the end of WITHIN)")  # fmt: skip
     print("bound kept" if is_kept else "bound broken")
     return 0 if is_kept else 1
 

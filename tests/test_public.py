@@ -16,7 +16,9 @@ from penstock.pattern import builder
 HEAVY = {"numba", "numpy", "pandas", "pyarrow", "pyspark", "polars", "sklearn", "altair"}
 PLANNED = ("detect",)
 ENGINE = {
-    name for name, module in vars(pk)["_ELSEWHERE"].items() if module.startswith(("penstock.engine", "penstock.shedding"))
+    name
+    for name, module in vars(pk)["_ELSEWHERE"].items()
+    if module.startswith(("penstock.engine", "penstock.shedding"))
 }
 
 

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 __all__ = [
     "PENDING", "BatchError", "BuilderError", "Engine", "EngineError", "FunctionError", "HookError", "Hooks", "Matches",
     "MustBlockError", "PenstockError", "Query", "QueryError", "Schema", "SchemaError", "Shedding",
-    "SlowFunctionWarning", "SnapshotError", "StillPendingError", "TooManyRunsError", "all_of", "any_of", "average", "call", "count",
-    "duration", "event", "literal", "maximum", "minimum", "one_of",
+    "SlowFunctionWarning", "SnapshotError", "StillPendingError", "TooManyRunsError", "all_of", "any_of",
+    "average", "call", "count", "duration", "event", "literal", "maximum", "minimum", "one_of",
     "parse", "prev", "query", "reference", "remote", "render", "same", "seq", "total", "validate", "window",
 ]  # fmt: skip
 

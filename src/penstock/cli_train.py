@@ -19,8 +19,12 @@ _SHADES = " ░▒▓█"
 
 
 def train(
-    history: Annotated[Path | None, typer.Argument(help="Events, in Parquet or CSV; with --spark, a folder too.")] = None,
-    query: Annotated[list[Path] | None, typer.Option("--query", help="A file with a query; several may be given.")] = None,
+    history: Annotated[
+        Path | None, typer.Argument(help="Events, in Parquet or CSV; with --spark, a folder too.")
+    ] = None,
+    query: Annotated[
+        list[Path] | None, typer.Option("--query", help="A file with a query; several may be given.")
+    ] = None,
     strategy: Annotated[str, typer.Option(help="What the model is for.")] = "espice",
     out: Annotated[Path | None, typer.Option("--out", help="The folder to write the model to.")] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="A key, as PARTITION BY has it.")] = None,
@@ -28,7 +32,9 @@ def train(
     time: Annotated[str, typer.Option("--time", help="The column with its time.")] = "ts",
     bins: Annotated[int | None, typer.Option(help="Cells of positions; as many as a window has events.")] = None,
     attribute: Annotated[list[str] | None, typer.Option(help="For gSPICE: a numeric column that counts.")] = None,
-    spark: Annotated[bool, typer.Option("--spark", help="As a Spark job, for a history of any size; espice only.")] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="As a Spark job, for a history of any size; espice only.")
+    ] = False,
     show: Annotated[Path | None, typer.Option("--show", help="Show a model instead of training one.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the model as a page with heat maps, too.")] = None,
 ) -> None:
@@ -97,11 +103,15 @@ def _with_spark(
     from penstock.spark.training.fitting import espice_of
 
     if strategy != "espice":
-        raise PenstockError(f"{strategy} is not learned on Spark\n  fix: leave --spark out, with a history that fits in memory")
+        raise PenstockError(
+            f"{strategy} is not learned on Spark\n  fix: leave --spark out, with a history that fits in memory"
+        )
     running = session("penstock-train")
     try:
         reader = running.read
-        frame = reader.csv(str(path), header=True, inferSchema=True) if path.suffix == ".csv" else reader.parquet(str(path))
+        frame = (
+            reader.csv(str(path), header=True, inferSchema=True) if path.suffix == ".csv" else reader.parquet(str(path))
+        )
         model = collect(frame, queries, type=kind, time=time, positions=bins or 100)
     finally:
         running.stop()
@@ -115,7 +125,9 @@ def _show(path: Path, html: Path | None) -> None:
     strategy, about = load(path)
     tables = heats(strategy, about.get("types", []))
     console = Console(highlight=False)
-    console.print(f"{strategy.name}, learned from {about.get('rows', '?'):,} rows" if "rows" in about else strategy.name)
+    console.print(
+        f"{strategy.name}, learned from {about.get('rows', '?'):,} rows" if "rows" in about else strategy.name
+    )
     for each in tables:
         narrow = each.narrowed(max(10, min(100, console.width - 2 - max(map(len, each.rows), default=0))))
         console.print(f"\n{narrow.title}; columns: {narrow.columns}; █ is {float(each.values.max(initial=0)):.4g}")

@@ -201,7 +201,9 @@ LONGER = pk.parse("PATTERN SEQ(A a, B b, C c, D d) WITHIN 4 s PARTITION BY k", "
         ("pspice", LONGER, "arrived", "the model of pspice is of queries with [4] states, and these have [5]"),
     ],
 )
-def test_what_does_not_fit_is_refused(name: str, query: ast.Query, arrival: str | None, told: str, history: Any) -> None:
+def test_what_does_not_fit_is_refused(
+    name: str, query: ast.Query, arrival: str | None, told: str, history: Any
+) -> None:
     with pytest.raises(DetectError) as error:
         spec_for(shedding(name, history), query, arrival=arrival)
     assert told in str(error.value)
@@ -212,7 +214,9 @@ def test_a_model_without_types_is_refused(history: Any) -> None:
         spec_for(shedding("espice", history).model_copy(update={"types": None}))
 
 
-@pytest.mark.parametrize(("rate", "capacity"), [(30_000, 20_000), (200_000, 20_000), (10_000, 20_000), (40_000, 20_000)])
+@pytest.mark.parametrize(
+    ("rate", "capacity"), [(30_000, 20_000), (200_000, 20_000), (10_000, 20_000), (40_000, 20_000)]
+)
 def test_batches_settle_within_half_the_bound(rate: float, capacity: float) -> None:
     """At several times the capacity, with an overhead of Spark's own: the lag settles, whatever the rate."""
     bound, rates, now, lag = BatchBound(2e6, 0.8), BatchRates(), 0.0, 2e5

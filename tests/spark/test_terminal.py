@@ -135,4 +135,6 @@ def test_why_rows_were_shed_is_told_at_the_end() -> None:
     totals = Totals()
     counts = {**COUNTS, "shed_early": 200, "shed_overdue": 60, "shed_runs": 1234}
     totals.add(Progress.of(0, 1000, counts, 0))
-    assert "\nshed: 200 rows before the shuffle, 60 that were overdue, 1,234 runs;" in summary(job(), totals, False).plain
+    assert (
+        "\nshed: 200 rows before the shuffle, 60 that were overdue, 1,234 runs;" in summary(job(), totals, False).plain
+    )

@@ -16,7 +16,11 @@ from penstock.shedding.strategies.strategy import Strategy
 
 
 def _duration(given: Any) -> Any:
-    return timedelta(microseconds=microseconds(given)) if isinstance(given, str | timedelta) else given
+    if not isinstance(given, str | timedelta):
+        raise ValueError(f"{given!r} is no duration; write it as in '1 s', or give a timedelta")
+    if not (us := microseconds(given)):
+        raise ValueError("a bound is longer than nothing")
+    return timedelta(microseconds=us)
 
 
 class Fitted(NamedTuple):
@@ -53,9 +57,9 @@ class Shedding(BaseModel):
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
 
-    bound: Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta(0))]
+    bound: Annotated[timedelta | str, BeforeValidator(_duration)]
     strategy: str = "random-event"
-    model: Strategy | Path | None = None
+    model: Strategy | Path | str | None = None
     types: tuple[str, ...] | None = None
     f: Annotated[float, Field(gt=0, lt=1)] = 0.8
     unshed: Annotated[float, Field(ge=0, lt=1)] = 0.02
@@ -72,6 +76,7 @@ class Shedding(BaseModel):
     @property
     def bound_seconds(self) -> float:
         """The bound, in seconds."""
+        assert isinstance(self.bound, timedelta), "texts are read when it is made"
         return self.bound.total_seconds()
 
     def fitted(self) -> Fitted:

@@ -96,7 +96,9 @@ def _check_model(fitted: Fitted, states: Sequence[int]) -> None:
     """Refuse a model of other queries, as far as its tables tell."""
     strategy, types = fitted
     if types is None and strategy.level != "runs" and strategy.name != "random-event":
-        raise DetectError(f"the model of {strategy.name} does not say which types it is about\n  fix: Shedding(types=…)")
+        raise DetectError(
+            f"the model of {strategy.name} does not say which types it is about\n  fix: Shedding(types=…)"
+        )
     known = _states_of(strategy)
     if known is not None and known != list(states):
         raise DetectError(

@@ -30,9 +30,7 @@ from penstock.spark.worker.bucket import Bucket, Given
 from penstock.spark.worker.packing import BUCKET, Pack, as_bytes, unpack
 from penstock.spark.worker.spec import NOW, Spec
 
-_PACKED = (
-    "bucket int, newest long, passed long, now long, overdue long, early long, rows binary, shed binary"
-)
+_PACKED = "bucket int, newest long, passed long, now long, overdue long, early long, rows binary, shed binary"
 _STATE = "blob binary"
 _RESULT = "rows binary"
 

@@ -61,7 +61,9 @@ class Pack:
                 "overdue": pa.array([early.overdue, *rest], pa.int64()),
                 "early": pa.array([early.early, *rest], pa.int64()),
                 "rows": pa.array([as_bytes(part) if len(part) else None for part in parts], pa.binary()),
-                "shed": pa.array([None if early.shed is None else as_bytes(early.shed)] + [None] * len(rest), pa.binary()),
+                "shed": pa.array(
+                    [None if early.shed is None else as_bytes(early.shed)] + [None] * len(rest), pa.binary()
+                ),
             }
         )
 

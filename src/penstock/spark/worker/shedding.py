@@ -207,7 +207,9 @@ class Shedder:
         for part in (decision.events, decision.pairs):
             if part is not None:
                 is_shed[known[part]] = True
-        hidden = None if decision.hidden is None else tuple(_spread(e, known, len(rows), False) for e in decision.hidden)
+        hidden = (
+            None if decision.hidden is None else tuple(_spread(e, known, len(rows), False) for e in decision.hidden)
+        )
         return Choice(is_overdue, is_shed & ~is_overdue, hidden, *self._worth(decision, known, len(rows)))
 
     def _worth(self, decision: Decision, known: Ints, size: int) -> tuple[tuple[Floats, ...] | None, Floats | None]:

@@ -1,0 +1,1 @@
+"""`penstock demo`: an overloaded stream on this machine, without shedding and with it."""
