@@ -17,7 +17,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo      show what penstock does, on a small made stream"
+	@echo "make demo      overload a stream on this machine, and keep its latency bound; writes demo/report.html"
 	@echo "make test      run the tests and the examples in the docstrings"
 	@echo "make test-all  run the slow tests too"
 	@echo "make test-kafka  run the tests that need a Kafka broker, which Maven brings"

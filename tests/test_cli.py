@@ -213,7 +213,7 @@ class TestDemo:
 
     @pytest.fixture
     def facts(self) -> Any:
-        return json.loads(run("demo", "--json").stdout)
+        return json.loads(run("demo", "--small", "--json").stdout)
 
     def test_matches_by_policy(self, facts: Any) -> None:
         first = [each for found in facts["policies"].values() for each in found]
@@ -231,7 +231,7 @@ class TestDemo:
         assert (relaxed["false_negatives"], relaxed["false_positives"], relaxed["score"]) == (0, 0, 1)
 
     def test_text(self) -> None:
-        result = run("demo")
+        result = run("demo", "--small")
         assert result.exit_code == 0
         for part in ("CONSUME ALL", "A0 B3 C5 (window 0)", "strict", "relaxed", "planned"):
             assert part in result.stdout

@@ -197,7 +197,9 @@ DEMO_SHED = "B2"
 
 @app.command()
 def demo(
-    small: Annotated[bool, typer.Option("--small", help="Without Spark: a query and its matches in six events.")] = False,
+    small: Annotated[
+        bool, typer.Option("--small", help="Without Spark: a query and its matches in six events.")
+    ] = False,
     folder: Annotated[Path, typer.Option("--out", help="Where report.html is written.")] = Path("demo"),
     seconds: Annotated[float, typer.Option(help="How long each stream is fed.")] = 30.0,
     as_json: JsonOption = False,

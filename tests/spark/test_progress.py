@@ -74,8 +74,8 @@ class TestProgress:
 
     def test_json(self) -> None:
         assert Progress.of(3, 500, {**COUNTS, **REASONS, "latency_5": 4}, 10).as_json() == {
-            "batch": 3, "seconds": 0.5, "rows_per_s": 200.0, **COUNTS, **REASONS, "latency_ms": {"p50": 35.0, "p99": 49.7},
-            "adds_up": True,
+            "batch": 3, "seconds": 0.5, "rows_per_s": 200.0, **COUNTS, **REASONS,
+            "latency_ms": {"p50": 35.0, "p99": 49.7}, "adds_up": True,
         }  # fmt: skip
 
 

@@ -17,11 +17,10 @@ from penstock.shedding.strategies.strategy import Strategy
 
 def _duration(given: Any) -> Any:
     if not isinstance(given, str | timedelta):
-        return given
-    duration = timedelta(microseconds=microseconds(given))
-    if not duration:
-        raise ValueError("a bound of no time at all cannot be kept")
-    return duration
+        raise ValueError(f"{given!r} is no duration; write it as in '1 s', or give a timedelta")
+    if not (us := microseconds(given)):
+        raise ValueError("a bound is longer than nothing")
+    return timedelta(microseconds=us)
 
 
 class Fitted(NamedTuple):
@@ -77,7 +76,7 @@ class Shedding(BaseModel):
     @property
     def bound_seconds(self) -> float:
         """The bound, in seconds."""
-        assert isinstance(self.bound, timedelta), "it was read when it was given"
+        assert isinstance(self.bound, timedelta), "texts are read when it is made"
         return self.bound.total_seconds()
 
     def fitted(self) -> Fitted:

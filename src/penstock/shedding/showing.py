@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,10 @@ from penstock.plan.tables import Floats
 from penstock.shedding.strategies.strategy import Strategy
 
 MOST_COLUMNS = 60
+_STYLE = """
+body{font:14px sans-serif;margin:2em}table{border-collapse:collapse}td{min-width:3px;height:14px}
+th{text-align:right;padding:0 .6em;font-weight:normal}
+"""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Heat:
         if width <= most:
             return self
         edges = np.linspace(0, width, most + 1).astype(int)
-        means = np.stack([self.values[:, a:b].mean(axis=1) for a, b in zip(edges[:-1], edges[1:], strict=True)], axis=1)
+        means = np.stack([self.values[:, a:b].mean(axis=1) for a, b in pairwise(edges)], axis=1)
         return Heat(self.title, self.rows, self.columns, means)
 
     @property
@@ -79,9 +84,8 @@ def _states(count: int) -> tuple[str, ...]:
 def page(title: str, tables: Sequence[Heat]) -> str:
     """Return a page with heat maps; it needs no network."""
     parts = [_drawn(each.narrowed(400)) for each in tables]
-    style = "body{font:14px sans-serif;margin:2em}table{border-collapse:collapse}th{text-align:right;padding:0 .6em;font-weight:normal}td{min-width:3px;height:14px}"
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{style}</style>'
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
         f"<h1>{escape(title)}</h1>{''.join(parts)}</html>\n"
     )
 
@@ -90,9 +94,10 @@ def _drawn(heat: Heat) -> str:
     lines = []
     for name, values, shades in zip(heat.rows, heat.values, heat.shades, strict=True):
         cells = "".join(
-            f'<td title="{value:.4g}" style="background:rgb({255 - 200 * s:.0f},{255 - 120 * s:.0f},{255 - 60 * s:.0f})">'
+            f'<td title="{value:.4g}" style="background:rgb({255 - 200 * s:.0f},{255 - 120 * s:.0f},255)">'
             for value, s in zip(values, shades, strict=True)
         )
         lines.append(f"<tr><th>{escape(name)}{cells}")
     most = float(heat.values.max(initial=0.0))
-    return f"<h2>{escape(heat.title)}</h2><p>Columns: {escape(heat.columns)}. Darkest: {most:.4g}.</p><table>{''.join(lines)}</table>"
+    words = f"Columns: {escape(heat.columns)}. Darkest: {most:.4g}."
+    return f"<h2>{escape(heat.title)}</h2><p>{words}</p><table>{''.join(lines)}</table>"

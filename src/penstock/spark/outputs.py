@@ -157,7 +157,7 @@ def parted(frame: DataFrame, outputs: Sequence[str], observation: str | Observat
 
 
 def output(frame: DataFrame, name: str) -> DataFrame:
-    """Return one of the outputs of `detect(…, outputs=…)`: matches; or late, malformed or shed rows, each with its reason.
+    """Return one of the outputs of `detect(…, outputs=…)`: matches; or rows that went elsewhere, with the reason.
 
     Args:
         frame: what `detect` gave; in a stream, that of `foreachBatch`.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as sf
 
 import penstock as pk
 from penstock.lab.generators.stocks import Stocks
@@ -15,7 +14,6 @@ from penstock.pattern import ast
 from penstock.spark import generated
 
 MARKETS, LEADERS, FOLLOWERS, EPISODES = 8, 20, 40, 27
-COLUMNS = ("type", "ts", "market", "change")
 
 _LEADING = "|".join(f"MLE{k}" for k in range(1, LEADERS + 1))
 TEXT = f"""
@@ -48,21 +46,20 @@ def role(symbol: str) -> str:
     return "followers" if int(symbol[1:]) <= FOLLOWERS else "others"
 
 
-def quotes(spark: SparkSession, rows: int) -> DataFrame:
+def quotes(spark: Any, rows: int) -> Any:
     """Return the quotes of all markets, made by Spark's workers, with how much each has changed."""
     each = []
     for market in range(MARKETS):
         stream = Stocks(seed=market + 1, leaders=LEADERS, followers=FOLLOWERS, episodes=EPISODES)
-        each.append(generated(spark, stream, rows // MARKETS).withColumn("market", sf.lit(market)))
+        each.append(generated(spark, stream, rows // MARKETS).selectExpr("*", f"{market} AS market"))
     joined = each[0]
     for frame in each[1:]:
         joined = joined.unionAll(frame)
-    before = sf.lag("close").over(Window.partitionBy("market", "type").orderBy("ts"))
-    change = sf.round(sf.coalesce(sf.col("close") / before - 1, sf.lit(0.0)), 5)
-    return joined.withColumn("change", change).select(*COLUMNS)
+    before = "lag(close) OVER (PARTITION BY market, type ORDER BY ts)"
+    return joined.selectExpr("type", "ts", "market", f"round(coalesce(close / {before} - 1, 0.0), 5) AS change")
 
 
-def written(spark: SparkSession, rows: int, history: int, folder: Path) -> tuple[Path, Path]:
+def written(spark: Any, rows: int, history: int, folder: Path) -> tuple[Path, Path]:
     """Write the first quotes as a history and the rest as a stream, in order; return where."""
     table: pa.Table = quotes(spark, rows).toArrow().sort_by([("ts", "ascending"), ("market", "ascending")])
     past, future = folder / "history.parquet", folder / "stream.parquet"

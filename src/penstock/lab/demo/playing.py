@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 import penstock as pk
 from penstock.lab.demo.market import VARIABLES, query, role
@@ -98,7 +96,7 @@ class Played:
 
 
 def play(
-    spark: SparkSession, path: Path, points: list[tuple[float, float]], shed: pk.Shedding | None,
+    spark: Any, path: Path, points: list[tuple[float, float]], shed: pk.Shedding | None,
     shown: Callable[[Played], None],
 ) -> Played:  # fmt: skip
     """Send quotes at a rate, and detect; return what was seen by the time at which the last was sent."""
@@ -106,13 +104,11 @@ def play(
 
     over = threading.Event()
 
-    def sink(frame: DataFrame, number: int) -> None:
+    def sink(frame: Any, number: int) -> None:
         if over.is_set():
             raise _OverError  # in the middle of a batch Spark would print what it was doing
-        numbers = [sf.col(name)[0]["number"].alias(name) for name in VARIABLES]
-        arrived = sf.unix_micros("arrived_ts").alias("us")
-        kinds = [sf.col("output"), sf.col("event.type").alias("type")]
-        rows = frame.select(*kinds, arrived, *numbers)
+        numbers = [f"{name}[0].number AS {name}" for name in VARIABLES]
+        rows = frame.selectExpr("output", "event.type AS type", "unix_micros(arrived_ts) AS us", *numbers)
         played.note(rows.groupBy(*rows.columns).count().toArrow().to_pydict())  # many rows of a type are one
 
     def receive(progress: Progress) -> None:
@@ -146,11 +142,9 @@ def _stop(stream: Any) -> None:
     stream.stop()
 
 
-def parsed(lines: DataFrame) -> DataFrame:
+def parsed(lines: Any) -> Any:
     """Return lines as events."""
-    part = sf.split("value", ",")
-    return lines.select(
-        part[0].alias("type"), part[1].cast("long").alias("ts"), part[2].cast("int").alias("market"),
-        part[3].cast("double").alias("change"), part[4].cast("long").alias("number"),
-        sf.timestamp_micros(part[5].cast("long")).alias("arrived"),
-    )  # fmt: skip
+    columns = ("type string", "ts long", "market int", "change double", "number long")
+    parts = lines.selectExpr("split(value, ',') AS part")
+    each = [f"CAST(part[{k}] AS {kind}) AS {name}" for k, (name, kind) in enumerate(map(str.split, columns))]
+    return parts.selectExpr(*each, "timestamp_micros(CAST(part[5] AS long)) AS arrived")

@@ -21,14 +21,15 @@ def page(facts: Mapping[str, Any], runs: Mapping[str, Sequence[Moment]]) -> str:
     """Return the report."""
     parts = [
         f"<h1>penstock: the latency bound, kept under overload</h1><p>{escape(facts['words'])}</p>",
-        f"<p>Measured in this run, on this machine: it can process <b>{facts['capacity']:,.0f} events/s</b> of this query;"
-        f" it was sent {facts['rate']:,.0f} events/s, for {facts['seconds']:g} s. The bound is {facts['bound']:g} s.</p>",
+        f"<p>Measured in this run, on this machine: it can process <b>{facts['capacity']:,.0f} events/s</b> of this"
+        f" query; it was sent {facts['rate']:,.0f} events/s, for {facts['seconds']:g} s. The bound is"
+        f" {facts['bound']:g} s.</p>",
         "<h2>Latency of matches</h2>", _latencies(runs, facts["bound"]), _table(facts["table"]),
         "<p>False negatives: matches of all events sent that were not found by the time the last was sent. False"
         " positives: matches found that are not among those of all events.</p>",
         "<h2>What was shed</h2>", _bars(facts["shed_by_role"], facts["sent_by_role"]),
-        "<h2>What the model says</h2><p>Events of a type in matches of the history, by the Spark job that trained it; the"
-        f" greatest first.</p>{_bars_of(facts['utilities'])}",
+        "<h2>What the model says</h2><p>Events of a type in matches of the history, by the Spark job that trained it;"
+        f" the greatest first.</p>{_bars_of(facts['utilities'])}",
         f"<h2>The query</h2><pre>{escape(facts['query'])}</pre>",
     ]  # fmt: skip
     return (
@@ -49,14 +50,17 @@ def _latencies(runs: Mapping[str, Sequence[Moment]], bound: float) -> str:
 
     parts = [_axis(x, y, end, most)]
     parts.append(
-        f'<line x1="{_LEFT}" x2="{_WIDTH - 10}" y1="{y(bound):.1f}" y2="{y(bound):.1f}" stroke="#555" stroke-dasharray="6 4"/>'
+        f'<line x1="{_LEFT}" x2="{_WIDTH - 10}" y1="{y(bound):.1f}" y2="{y(bound):.1f}" stroke="#555"'
+        ' stroke-dasharray="6 4"/>'
         f'<text x="{_WIDTH - 14}" y="{y(bound) - 5:.1f}" text-anchor="end" font-size="12">bound {bound:g} s</text>'
     )
     for place, (name, moments) in enumerate(runs.items()):
         points = " ".join(f"{x(each.at):.1f},{y(each.latency):.1f}" for each in moments)
         colour = _COLOURS[name]
         parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{points}"/>')
-        parts.append(f'<text x="{_LEFT + 12}" y="{_TOP + 14 + 18 * place}" fill="{colour}" font-size="13">{name}</text>')
+        parts.append(
+            f'<text x="{_LEFT + 12}" y="{_TOP + 14 + 18 * place}" fill="{colour}" font-size="13">{name}</text>'
+        )
     return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="latency over time">{"".join(parts)}</svg>'
 
 

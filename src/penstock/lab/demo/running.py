@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as sf
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -76,10 +74,9 @@ def run(folder: Path, console: Console, seconds: float = 30.0) -> dict[str, Any]
         console: for progress.
         seconds: how long each of the two streams is fed.
     """
-    settings = {"spark.driver.memory": "2g", "spark.log.level": "OFF"}
     with tempfile.TemporaryDirectory() as name, Told(console) as told:
         told.begin("starting Spark")
-        spark = session("penstock-demo", **settings)
+        spark = session("penstock-demo", **{"spark.driver.memory": "2g", "spark.log.level": "OFF"})
         try:
             facts, runs = _played(spark, Path(name), told, seconds)
         finally:
@@ -92,7 +89,7 @@ def run(folder: Path, console: Console, seconds: float = 30.0) -> dict[str, Any]
 
 
 def _played(
-    spark: SparkSession, folder: Path, told: Told, seconds: float
+    spark: Any, folder: Path, told: Told, seconds: float
 ) -> tuple[dict[str, Any], dict[str, Played]]:  # fmt: skip
     told.begin(f"making {ROWS:,} quotes")
     past, future = written(spark, ROWS, HISTORY, folder)
@@ -121,7 +118,7 @@ def _played(
     return facts, runs
 
 
-def _capacity(spark: SparkSession, path: Path, folder: Path) -> float:
+def _capacity(spark: Any, path: Path, folder: Path) -> float:
     """Return how many events/s a stream processes that always has enough of them."""
     table, files = pq.read_table(path), folder / "probe"
     table = table.append_column("number", [np.arange(len(table))])
@@ -144,14 +141,14 @@ def _capacity(spark: SparkSession, path: Path, folder: Path) -> float:
     return sum(each.rows for each in settled) / max(1e-9, sum(each.seconds for each in settled))
 
 
-def _truth(spark: SparkSession, path: Path, sent: int) -> set[Match]:
+def _truth(spark: Any, path: Path, sent: int) -> set[Match]:
     """Return the matches of all events that were sent."""
     table = pq.read_table(path).slice(0, sent)
     table = table.append_column("number", [np.arange(len(table))])
     numbered = path.with_name("numbered.parquet")
     pq.write_table(table, numbered)
     found = spark.read.parquet(str(numbered)).transform(detect(query(), seq="number", attributes=["number"]))
-    rows = found.select(*(sf.col(name)[0]["number"].alias(name) for name in VARIABLES)).toArrow().to_pydict()
+    rows = found.selectExpr(*(f"{name}[0].number AS {name}" for name in VARIABLES)).toArrow().to_pydict()
     return set(zip(*(rows[name] for name in VARIABLES), strict=True))
 
 
@@ -170,7 +167,16 @@ def _utilities(fitted: Any) -> dict[str, float]:
 
 
 def _rows(facts: dict[str, Any]) -> list[list[str]]:
-    head = ["", "latency p50", "p99", f"matches within {BOUND_S:g} s", "false negatives", "false positives", "events shed", "in the queue at the end"]
+    head = [
+        "",
+        "latency p50",
+        "p99",
+        f"matches within {BOUND_S:g} s",
+        "false negatives",
+        "false positives",
+        "events shed",
+        "in the queue at the end",
+    ]
     rows = [head]
     for name, each in facts["runs"].items():
         lost = 100 * each["false_negatives"] / max(1, facts["truth"])

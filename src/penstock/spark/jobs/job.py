@@ -22,7 +22,7 @@
     format = "json"                 # tables, such rows are only counted
     path = "malformed"
 
-    [shedding]                      # keeps the latency bound; detect.arrival must be given. [shed] is a sink for what goes
+    [shedding]                      # keeps the latency bound; needs detect.arrival. [shed] is a sink for what goes
     bound = "2 s"
     strategy = "espice"             # see penstock.Shedding; random-event needs no model
     model = "model"                 # a folder that penstock train wrote
