@@ -46,7 +46,7 @@ class Calibration:
         """Return the costs as TOML that `penstock lab run --costs` takes."""
         lines = [
             "# Unit costs of penstock's engine on this machine, in nanoseconds; made by `penstock lab calibrate`.",
-            f"# {self.measurements} batches, median deviation {self.error:.0%}; a batch takes {self.batch:.0f} ns more.",
+            f"# {self.measurements} batches, median error {self.error:.0%}; a batch takes {self.batch:.0f} ns more.",
         ]
         units = [
             f"{each.name} = {getattr(self.costs, each.name):.4g}" for each in fields(Costs) if each.type == "float"

@@ -167,8 +167,8 @@ def _detector(strategy: Strategy, experiment: Experiment, learned: Unshed) -> De
 def risen(rate: float, events: int, capacity: float, delay: float) -> tuple[Profile, int]:
     """Return a load that soon makes an operator late, and the first event from which on it is as it will be.
 
-    Some events come at three times the capacity first, until the operator is behind by the delay from which on it sheds,
-    and the rest at the rate: at a rate of 120 %, most of a short run would be over before.
+    Some events come at three times the capacity first, until the operator is behind by the delay from which on it
+    sheds, and the rest at the rate: at a rate of 120 %, most of a short run would be over before.
 
     Examples:
         >>> profile, settled = risen(1.25, 100, 10.0, 0.8)
