@@ -154,3 +154,12 @@ def test_results_of_a_folder(rows: list[dict[str, Any]], tmp_path: Path) -> None
     results.add(rows[1:])
     assert len(Results(tmp_path).rows) == len(rows)
     assert len(found(tmp_path).rows["tiny"]) == len(rows)
+
+
+def test_what_cannot_be_run_is_told_and_the_rest_is_run(tmp_path: Path) -> None:
+    sweep = {"label": "x", "path": "query.window", "values": ["60 seconds every 20 seconds", "no window"]}
+    plan = Plan((tiny(rates=[1.6], strategies=["random-event"], sweep=sweep),), tmp_path, seeds=1, on="here")
+    results = execute(plan, QUIET)
+    assert [row["value"] for row in results.rows] == ["60 seconds every 20 seconds"]
+    assert len(results.failures) == 1
+    assert "tiny q1: " in results.failures[0]

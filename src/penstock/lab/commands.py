@@ -84,6 +84,10 @@ def run(
         )  # fmt: skip
         results = execute(plan)
         typer.echo(f"{len(results.rows)} runs in {results.path}, {time.perf_counter() - begun:.0f} s")
+        for failure in results.failures:
+            typer.echo(failure, err=True)
+        if results.failures:
+            raise typer.Exit(1)
 
 
 @app.command()

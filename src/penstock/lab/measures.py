@@ -41,8 +41,8 @@ MEASURES: dict[str, Measure] = {
     "model_seconds": Measure("time to build the model (s)", is_timed=True),
     "run_seconds": Measure("time of the run (s)", is_timed=True),
 }
-"""`overdue` is a share of all events. Shares of matches are of the unshed run's, counted in windows that open after
-the backlog that a run begins with."""
+"""`overdue` is a share of all events. Shares of matches are of the unshed run's, counted in windows that open once
+the operator is late enough to shed."""
 
 COUNTED = tuple(name for name, measure in MEASURES.items() if not measure.is_timed)
 TIMED = tuple(name for name, measure in MEASURES.items() if measure.is_timed)

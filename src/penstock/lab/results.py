@@ -46,6 +46,7 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
+        self.failures: list[str] = []  # what could not be run, and why
         self.rows: list[dict[str, Any]] = pq.read_table(self.path).to_pylist() if self.path.is_file() else []
 
     @property

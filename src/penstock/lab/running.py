@@ -15,6 +15,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from penstock.errors import PenstockError
 from penstock.lab.cells import Setting, settings
 from penstock.lab.results import Results, circumstances
 from penstock.lab.spec import Spec
@@ -24,6 +25,7 @@ from penstock.runtime.costs import Costs
 Place = Literal["processes", "spark", "here"]
 FULL_SEEDS, QUICK_SEEDS = 5, 1
 _POLL_SECONDS = 0.2
+_FAILED = "failed"
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,18 @@ def execute(plan: Plan, console: Console | None = None) -> Results:
     with Progress(*columns, console=console or Console(stderr=True)) as progress:
         bar = progress.add_task("experiments", total=total, completed=total - missing)
         for rows in _PLACES[plan.on](left, plan):
-            results.add({**row, **about} for row in rows)
+            results.failures += [f"{row['spec']} {row['experiment']}: {row[_FAILED]}" for row in rows if _FAILED in row]
+            results.add({**row, **about} for row in rows if _FAILED not in row)
             progress.update(bar, advance=len(rows), description=f"{rows[0]['spec']} {rows[0]['experiment']}")
     return results
+
+
+def _tried(setting: Setting, costs: Costs | None) -> Iterator[Row]:
+    """Run a setting; if it cannot be run, yield why: the others can."""
+    try:
+        yield from tried(setting, costs)
+    except PenstockError as error:
+        yield {"spec": setting.spec, "experiment": setting.experiment.id, _FAILED: str(error)}
 
 
 # --- where --------------------------------------------------------------------------------------------------------
@@ -86,7 +97,7 @@ def execute(plan: Plan, console: Console | None = None) -> Results:
 
 def _here(left: list[Setting], plan: Plan) -> Iterator[list[Row]]:
     for setting in left:
-        for row in tried(setting, plan.costs):
+        for row in _tried(setting, plan.costs):
             yield [row]
 
 
@@ -100,7 +111,7 @@ def _begin(rows: Any) -> None:
 
 def _tell(setting: Setting, costs: Costs | None) -> None:
     parent = multiprocessing.parent_process()
-    for row in tried(setting, costs):
+    for row in _tried(setting, costs):
         if parent is not None and not parent.is_alive():  # it was killed, and nobody takes rows any more
             return
         _rows_out.put(row)
@@ -143,7 +154,7 @@ def _later(rows: Any) -> Row | None:
 
 def whole(setting: Setting, costs: Costs | None) -> list[Row]:
     """Run a setting; return its rows. This is what a Spark task does."""
-    return list(tried(setting, costs))
+    return list(_tried(setting, costs))
 
 
 def _on_spark(left: list[Setting], plan: Plan) -> Iterator[list[Row]]:

@@ -130,7 +130,7 @@ class Experiment(_Part):
     sweep: Sweep | None = None
     bound: Annotated[float, Field(gt=0)] = 1.0
     f: Annotated[float, Field(gt=0, lt=1)] = 0.8
-    capacity: Annotated[float, Field(gt=0)] = 2000.0
+    capacity: Annotated[float, Field(gt=0)] = 1000.0
 
     def chosen_rates(self, *, is_quick: bool) -> list[float]:
         """Return the rates of a run."""

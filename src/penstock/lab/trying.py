@@ -14,12 +14,11 @@ from penstock.lab.cells import Cell, Setting
 from penstock.lab.data import query_of, table_of
 from penstock.lab.spec import Experiment, Value
 from penstock.pattern import ast
-from penstock.plan.tables import Floats
 from penstock.runtime.clocks import VirtualClock
 from penstock.runtime.costs import Costs
 from penstock.runtime.matching import Operator
 from penstock.runtime.measures import Run
-from penstock.runtime.profiles import Constant
+from penstock.runtime.profiles import Profile, Stepped
 from penstock.runtime.running import Loop, Shedder
 from penstock.runtime.training import Unshed, unshed
 from penstock.shedding.overload.fitting import Fit
@@ -32,6 +31,7 @@ from penstock.shedding.strategies.strategy import Strategy
 
 Row = dict[str, Any]
 Queries = list[tuple[ast.Query, float]]
+_RISE = 3.0  # times the capacity, at the beginning of a run
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ def _run(cell: Cell, experiment: Experiment, prepared: Prepared, options: Mappin
     operator = Operator(prepared.queries, is_split=True, names=prepared.learned.history.names)
     operator.take(prepared.events)
     capacity = prepared.truth.capacity
-    backlog = round(experiment.f * experiment.bound * capacity)
-    arrivals = backlogged(cell.rate, operator.stream.size, capacity, backlog)
+    profile, settled = risen(cell.rate, operator.stream.size, capacity, experiment.f * experiment.bound)
+    arrivals = profile.arrivals(operator.stream.size, capacity)
     shedder = Shedder(strategy, _detector(strategy, experiment, prepared.learned), experiment.bound, experiment.f)
     run = Loop(
         operator, VirtualClock(arrivals), prepared.costs, shedder, full_time=prepared.truth.event_seconds,
@@ -146,7 +146,7 @@ def _run(cell: Cell, experiment: Experiment, prepared: Prepared, options: Mappin
     )()  # fmt: skip
     done = time.perf_counter()
     return {
-        **_quality(run, prepared, operator, backlog), **_load(run, experiment),
+        **_quality(run, prepared, operator, settled), **_load(run, experiment, float(arrivals[settled])),
         "match_probability": prepared.match_probability, "events": operator.stream.size, "pairs": run.pairs,
         "overhead": run.overhead, "model_seconds": built - begun, "run_seconds": done - built,
     }  # fmt: skip
@@ -164,23 +164,26 @@ def _detector(strategy: Strategy, experiment: Experiment, learned: Unshed) -> De
     return QueueDetector(experiment.bound, experiment.f)
 
 
-def backlogged(rate: float, events: int, capacity: float, backlog: int) -> Floats:
-    """Return arrivals at an even rate, to an operator that is behind by so many events when they begin.
+def risen(rate: float, events: int, capacity: float, delay: float) -> tuple[Profile, int]:
+    """Return a load that soon makes an operator late, and the first event from which on it is as it will be.
 
-    An overloaded operator falls behind until it has to shed; with a backlog, a run needs no time to get there.
+    Some events come at three times the capacity first, until the operator is behind by the delay from which on it
+    sheds, and the rest at the rate: at a rate of 120 %, most of a short run would be over before.
 
     Examples:
-        >>> backlogged(2.0, 4, 100.0, 2).tolist()
-        [0.0, 0.0, 0.0, 0.005]
+        >>> profile, settled = risen(1.25, 100, 10.0, 0.8)
+        >>> profile.arrivals(100, 10.0)[[0, 1, 12, 13]].round(3).tolist(), settled
+        ([0.0, 0.033, 0.4, 0.48], 16)
     """
-    evenly = Constant(rate).arrivals(max(events - backlog, 0), capacity)
-    return np.concatenate([np.zeros(min(backlog, events)), evenly])
+    rises = min(round(_RISE / (_RISE - 1) * delay * capacity), events)
+    settled = min(round(2 * delay * capacity), events // 2)
+    return Stepped(((rises, _RISE), (max(events - rises, 1), rate))), settled
 
 
 def _quality(run: Run, prepared: Prepared, operator: Operator, settled: int) -> Row:
-    """Compare windows that open after the backlog."""
+    """Compare windows that open when the load has settled."""
     starts = operator.stream.starts
-    first = int(np.searchsorted(starts, settled)) if settled < operator.stream.size else 0
+    first = int(np.searchsorted(starts, settled))
     wanted, got = (found.between(first, len(starts)) for found in (prepared.truth.run.found, run.found))
     weights = [weight for _, weight in prepared.queries]
     exact, loose = strict(wanted, got, weights), relaxed(wanted, got, weights)
@@ -190,8 +193,8 @@ def _quality(run: Run, prepared: Prepared, operator: Operator, settled: int) -> 
     }  # fmt: skip
 
 
-def _load(run: Run, experiment: Experiment) -> Row:
-    late = [moment for moment in run.moments if moment.at >= experiment.f * experiment.bound] or run.moments
+def _load(run: Run, experiment: Experiment, settled: float) -> Row:
+    late = [moment for moment in run.moments if moment.at >= settled] or run.moments
     pairs = sum(moment.pairs for moment in late)
     return {
         "drop_ratio": sum(moment.shed for moment in late) / max(1, pairs), "runs_dropped": run.runs_dropped,

@@ -205,7 +205,7 @@ class Loop:
         shedder, clock = self.shedder, self.clock
         assert shedder is not None
         now = clock.now()
-        horizon = min(max((1 - shedder.f) * shedder.bound, 1e-9), max(now, 1e-9))
+        horizon = max((1 - shedder.f) * shedder.bound, 1e-9)
         arrived = clock.arrived()
         rate = (arrived - int(np.searchsorted(clock.arrivals[:arrived], now - horizon))) / horizon
         waited = max(0.0, now - float(clock.arrivals[at - start]))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.spark.sinks.kafka import KafkaOnce, KafkaRepeating
     from penstock.spark.sinks.once import CheckpointId, Fanout, FilesByBatch, ParquetByBatch, SinkError
     from penstock.spark.sinks.postgres import PostgresOnce
-    from penstock.spark.tasks import tasks
+    from penstock.spark.tasking import tasks
     from penstock.spark.training.collecting import collect
     from penstock.spark.training.models import Model, ModelError
     from penstock.spark.training.scoring import ScoreError, score
@@ -50,7 +50,7 @@ _ELSEWHERE = {
     "output": "penstock.spark.outputs",
     "run": "penstock.spark.jobs.running",
     "score": "penstock.spark.training.scoring",
-    "tasks": "penstock.spark.tasks",
+    "tasks": "penstock.spark.tasking",
 }
 
 
