@@ -67,8 +67,8 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     (
         changed(shedding={"bound": "2 s", "strategy": "rnd"}),
         "shedding.strategy: there is no strategy 'rnd'; write "
-        "random-event, random-run, ebl, espice, pspice, pspice--, hspice-pm, hspice-w, gspice-sh, gspice-st, gspice-sf, "
-        "gspice-wh, gspice-wt, gspice-wf",
+        "random-event, random-run, ebl, espice, pspice, pspice--, hspice-pm, hspice-w, gspice-sh, gspice-st, "
+        "gspice-sf, gspice-wh, gspice-wt, gspice-wf",
     ),
     (
         changed(late={"format": "postgres", "tabel": "x"}),
