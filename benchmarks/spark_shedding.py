@@ -201,8 +201,8 @@ def main() -> int:
             found = {tuple(row) for each in watched.found for row in zip(*(each.column(v).to_pylist() for v in "abc"),
                                                                             strict=True)}  # fmt: skip
             lost, more = len(expected - found) / max(1, len(expected)), len(found - expected)
-            print(f"{strategy}: of {len(expected):,} matches of a key {100 * lost:.1f} % were lost; {more} are not among"
-                  " them (events whose times are at the end of WITHIN)")  # fmt: skip
+            print(f"{strategy}: of {len(expected):,} matches of a key {100 * lost:.1f} % were lost; {more} are not"
+                  " among them (events whose times are at the end of WITHIN)")  # fmt: skip
     print("bound kept" if is_kept else "bound broken")
     return 0 if is_kept else 1
 

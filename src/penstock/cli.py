@@ -11,7 +11,7 @@ import math
 import platform
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib import metadata
@@ -33,9 +33,7 @@ from penstock.pattern.explain import explain_json
 from penstock.pattern.parser import parse
 from penstock.pattern.schema import Schema
 from penstock.pattern.validate import validate
-from penstock.reference import Event, Match, Quality, find, quality
 from penstock.spark.checkup import java_facts, session_facts
-from penstock.testing import stream
 
 PROBLEMS, UNUSABLE = 1, 2
 STDIN = "-"
@@ -189,11 +187,6 @@ app.command()(train)
 
 # --- demo ---------------------------------------------------------------------------------------------------
 
-DEMO_STREAM = "A0 A1 B2 B3 A4 C5"
-DEMO_QUERY = "PATTERN SEQ(A a, B b, C c) WITHIN 8 EVENTS WINDOW 8 EVENTS EVERY 2 EVENTS SELECT FIRST CONSUME ALL"
-DEMO_POLICIES = ("SELECT EACH", "SELECT FIRST", "SELECT FIRST CONSUME ALL", "SELECT FIRST CONSUME a, b", "SELECT LAST")
-DEMO_SHED = "B2"
-
 
 @app.command()
 def demo(
@@ -206,7 +199,13 @@ def demo(
 ) -> None:
     """Overload a stream on this machine, without shedding and with it, and write a report."""
     if small:
-        _small_demo(as_json)
+        from penstock.lab.demo import small as small_demo
+
+        query, facts = small_demo.facts()
+        if as_json:
+            _write_json(facts)
+        else:
+            small_demo.show(query, facts, _table)
         return
     try:
         from penstock.lab.demo.running import run, show  # needs pyspark
@@ -222,58 +221,6 @@ def demo(
         return
     show(facts, Console(highlight=False))
     typer.echo(f"\nThe report: {folder / 'report.html'}")
-
-
-def _small_demo(as_json: bool) -> None:
-    """Show a query, its matches in a small stream, and what is lost when an event is shed."""
-    query = parse(DEMO_QUERY, "demo")
-    validate(query)
-    events, left = stream(DEMO_STREAM), stream(DEMO_STREAM.replace(DEMO_SHED, ""))
-    truth, found = find(query, events), find(query, left)
-    stem = DEMO_QUERY.partition(" SELECT")[0]
-    facts = {
-        "query": DEMO_QUERY,
-        "stream": DEMO_STREAM,
-        "policies": {each: _described(find(parse(f"{stem} {each}"), events), events) for each in DEMO_POLICIES},
-        "shed": DEMO_SHED,
-        "matches": {"all events": _described(truth, events), f"without {DEMO_SHED}": _described(found, events)},
-        "quality": {
-            "strict": _quality(quality(truth, found, "strict")),
-            "relaxed": _quality(quality(truth, found, "relaxed")),
-        },
-    }
-    if as_json:
-        _write_json(facts)
-    else:
-        _show_demo(query, facts)
-
-
-def _described(matches: Iterable[Match], events: Iterable[Event]) -> list[str]:
-    types = {event.seq: event.type for event in events}
-    ordered = sorted((match.window, match.events) for match in matches)
-    return [f"{' '.join(f'{types[seq]}{seq}' for seq in numbers)} (window {window})" for window, numbers in ordered]
-
-
-def _quality(result: Quality) -> dict[str, float]:
-    return {**asdict(result), "score": result.score}
-
-
-def _show_demo(query: ast.Query, facts: dict[str, Any]) -> None:
-    typer.echo(f"1. A query, checked (it is fine) and explained\n\n{explain_query(query)}\n")
-    typer.echo(f"2. Its matches in the stream {facts['stream']} (a letter is a type, the number a time), by policy\n")
-    _table(("policy", "matches"), [(policy, "\n".join(found)) for policy, found in facts["policies"].items()])
-    typer.echo(f"\n3. The same stream without {facts['shed']}: what was lost, and what was invented\n")
-    _table(("", "matches of the query"), [(name, "\n".join(found)) for name, found in facts["matches"].items()])
-    rows = [
-        (mode, *(f"{each[name]:g}" for name in ("false_negatives", "false_positives", "score")))
-        for mode, each in facts["quality"].items()
-    ]
-    _table(("quality", "false negatives", "false positives", "score"), rows)
-    typer.echo(
-        "\nStrict compares the events of matches, relaxed only how many there are per window."
-        "\nThe matches come from the reference matcher, which says what a query means; penstock.Engine finds the same,"
-        "\nfast. penstock demo, without --small, overloads a stream on Spark, and sheds by utility."
-    )
 
 
 # --- doctor -------------------------------------------------------------------------------------------------

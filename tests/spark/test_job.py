@@ -42,17 +42,34 @@ def changed(**tables: Any) -> dict[str, Any]:
     return {name: table for name, table in {**GOOD, **tables}.items() if table is not None}
 
 
+def test_what_a_job_keeps_to() -> None:
+    job = Job.of(changed(shedding={"bound": "2 s", "strategy": "espice", "model": "model"}), "/jobs")
+    assert job.shedding is not None
+    assert job.bound_ms == 2000
+    assert job.shedding.shedding() == pk.Shedding(bound="2 s", strategy="espice", model=Path("/jobs/model"))
+
+
 # --- what is wrong with a job --------------------------------------------------------------------------------------
 
 PROBLEMS: list[tuple[dict[str, Any], str]] = [
     (changed(run=None), "run: is missing"),
-    (changed(sinks={}), "sinks: unknown key; write source, detect, sink, late, malformed, run or spark"),
+    (
+        changed(sinks={}),
+        "sinks: unknown key; write source, detect, sink, late, malformed, shed, shedding, run or spark",
+    ),
     (changed(sink={"path": "x"}), "sink.format: is missing; write parquet, json, postgres, kafka or console"),
     (
         changed(source={"format": "avro"}),
         "source.format: 'avro' is no format; write parquet, csv, json, rate or kafka",
     ),
     (changed(sink={"format": "parquet"}), "sink.path: is missing"),
+    (changed(shedding={"strategy": "espice"}), "shedding.bound: is missing"),
+    (
+        changed(shedding={"bound": "2 s", "strategy": "rnd"}),
+        "shedding.strategy: there is no strategy 'rnd'; write "
+        "random-event, random-run, ebl, espice, pspice, pspice--, hspice-pm, hspice-w, gspice-sh, gspice-st, "
+        "gspice-sf, gspice-wh, gspice-wt, gspice-wf",
+    ),
     (
         changed(late={"format": "postgres", "tabel": "x"}),
         "late.table: is missing\nlate.tabel: unknown key; write format, table or dsn",

@@ -8,6 +8,7 @@ with the last. It prints the port that it listens on, and begins when somebody h
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import socket
@@ -109,4 +110,5 @@ def _lines(rows: pa.Table, first: int) -> bytes:
 
 
 if __name__ == "__main__":
-    _send(sys.argv[1], json.loads(sys.argv[2]))
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # whoever listened has had enough
+        _send(sys.argv[1], json.loads(sys.argv[2]))

@@ -25,6 +25,7 @@ from penstock.spark.session import session
 from penstock.spark.training.fitting import espice_of
 
 BOUND_S = 2.0
+_SETTINGS: dict[str, Any] = {"spark.driver.memory": "2g", "spark.log.level": "OFF"}
 HISTORY = 200_000
 ROWS = 1_800_000
 PROBE_ROWS, PROBE_BATCHES = 20_000, 8  # of which the first ones start workers
@@ -76,7 +77,7 @@ def run(folder: Path, console: Console, seconds: float = 30.0) -> dict[str, Any]
     """
     with tempfile.TemporaryDirectory() as name, Told(console) as told:
         told.begin("starting Spark")
-        spark = session("penstock-demo", **{"spark.driver.memory": "2g", "spark.log.level": "OFF"})
+        spark = session("penstock-demo", **_SETTINGS)
         try:
             facts, runs = _played(spark, Path(name), told, seconds)
         finally:
@@ -157,7 +158,8 @@ def _judged(played: Played, truth: set[Match]) -> dict[str, Any]:
         "p50": played.percentile(50), "p99": played.percentile(99), "rows": played.rows, "shed": played.shed,
         "matches": len(played.found), "false_negatives": len(truth - played.found),
         "false_positives": len(played.found - truth),
-        "in_time": sum(each <= BOUND_S for each in played.latencies), "queue": played.moments[-1].queue if played.moments else 0,
+        "in_time": sum(each <= BOUND_S for each in played.latencies),
+        "queue": played.moments[-1].queue if played.moments else 0,
     }  # fmt: skip
 
 

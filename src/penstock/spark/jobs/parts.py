@@ -20,6 +20,7 @@ from penstock.errors import QueryError
 from penstock.pattern import ast
 from penstock.pattern.parser import parse_span
 from penstock.shedding.configuration import Shedding
+from penstock.shedding.strategies.catalogue import STRATEGIES
 
 AVAILABLE_NOW = "available-now"
 
@@ -194,6 +195,12 @@ class Detection(Part):
         return self
 
 
+def _is_strategy(name: str) -> str:
+    if name not in STRATEGIES:
+        raise ValueError(f"there is no strategy {name!r}; write {', '.join(STRATEGIES)}")
+    return name
+
+
 class Keeping(Part):
     """The latency bound to keep, and what to drop for it; see `penstock.Shedding`, which checks it.
 
@@ -202,15 +209,10 @@ class Keeping(Part):
     """
 
     bound: Duration
-    strategy: str = "random-event"
+    strategy: Annotated[str, AfterValidator(_is_strategy)] = "random-event"
     model: str | None = None
     f: Annotated[float, Field(gt=0, lt=1)] = 0.8
     seed: int = 1
-
-    @model_validator(mode="after")
-    def _can_be_kept(self) -> Self:
-        self.shedding()
-        return self
 
     def shedding(self) -> Shedding:
         """Return it as `detect` takes it."""
