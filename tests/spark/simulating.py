@@ -32,12 +32,13 @@ FIELDS = {
 }  # fmt: skip
 
 
-def spec_for(query: ast.Query, **options: Any) -> Spec:
+def spec_for(query: ast.Query, *, ended: bool = False, **options: Any) -> Spec:
     """Return what workers are told for a query of the generators."""
     fields = tuple(st.StructField(name, kind) for name, kind in FIELDS.items())
     (query,), keys = keyed([query], ())
     columns = Columns("type", "ts", "seq", None, keys, tuple(FIELDS), fields)
-    spec = spec_of([(query, 1.0)], columns, Schema.model_validate(SCHEMA) if isinstance(SCHEMA, dict) else SCHEMA)
+    schema = Schema.model_validate(SCHEMA) if isinstance(SCHEMA, dict) else SCHEMA
+    spec = spec_of([(query, 1.0)], columns, schema, ended=ended)
     return replace(spec, functions=FUNCTIONS, remotes=REMOTES, **options)
 
 

@@ -27,7 +27,7 @@ from penstock.spark.parting import in_parts
 from penstock.spark.shedding import attributes_of, needs_partitions, shed_of
 from penstock.spark.streaming import shuffle_partitions, streamed
 from penstock.spark.worker.batch import BatchWorker
-from penstock.spark.worker.results import MATCHES, SHED
+from penstock.spark.worker.results import ENDED, MATCHES, SHED
 from penstock.spark.worker.spec import Spec
 
 
@@ -49,6 +49,7 @@ def detect(
     max_runs: int = MAX_RUNS,
     plan: Mode = "auto",
     shed: Shedding | None = None,
+    ended: bool = False,
     observe: str | Observation = "penstock",
 ) -> Callable[[DataFrame], DataFrame]:
     """Return a function for `DataFrame.transform` that finds the matches of queries in a frame of events.
@@ -69,8 +70,9 @@ def detect(
         watermark: in a stream, how late events may come ("10 seconds"): they wait so long to be put in order. Without
             it, each micro-batch is put in order by itself, and what is before the one before is late.
         arrival: the column with the time at which an event arrived, for `arrived_ts` and latencies.
-        outputs: what comes out: "matches", "late", "malformed", "shed". If it is not matches alone, a column `output`
-            tells what a row is, and rows that are no matches are in `event`, with a `reason`; `output` parts them.
+        outputs: what comes out: "matches", "late", "malformed", "shed", "ended". If it is not matches alone, a column
+            `output` tells what a row is, and rows that are no matches are in `event`, with a `reason`; `output` parts
+            them.
         functions: the user functions that queries call; `schema` must declare them.
         remotes: the sources that queries look up with REMOTE, likewise.
         schema: what `penstock check --schema` takes. Without it, the frame's columns are the schema.
@@ -78,6 +80,7 @@ def detect(
         max_runs: how many runs an engine may have; see `penstock.Engine`.
         plan: how matches are found; see `penstock.Engine`.
         shed: in a stream, the latency bound to keep, and what to drop for it; needs `arrival`.
+        ended: whether runs that end without a match come out, too: the output "ended". See `penstock.Engine`.
         observe: the name under which counts appear in `observedMetrics` of a stream; of a batch, an `Observation`.
 
     Raises:
@@ -94,6 +97,7 @@ def detect(
     unknown = [name for name in outputs if name not in OUTPUTS]
     if unknown or not outputs:
         raise DetectError(f"outputs={list(outputs)!r}\n  fix: give some of {', '.join(map(repr, OUTPUTS))}")
+    shown = (*outputs, ENDED) if ended and ENDED not in outputs else tuple(outputs)
 
     def find(frame: DataFrame) -> DataFrame:
         columns, resolver = resolve(frame, type, time, by, seq, arrival, attributes)
@@ -105,7 +109,8 @@ def detect(
         more = () if shed is None else attributes_of(shed)
         columns = with_attributes(replace(columns, by=keys), resolver, [*read_by_all(parted_by), *keys, *more])
         keeps = shed is not None and needs_partitions(shed)
-        spec = spec_of(list(zip(parted_by, weights, strict=True)), columns, known, keeps_partitions=keeps)
+        chosen = list(zip(parted_by, weights, strict=True))
+        spec = spec_of(chosen, columns, known, keeps_partitions=keeps, ended=ENDED in shown)
         result = spark_schema(spec.results, columns, parted_by)
         spec = replace(
             spec, watermark_us=_microseconds(watermark), functions=dict(functions or {}), remotes=dict(remotes or {}),
@@ -120,7 +125,7 @@ def detect(
             found = streamed(resolver, spec, result, buckets or shuffle_partitions(frame))
         else:
             found = in_parts(resolver, BatchWorker(spec), result)
-        return parted(found, outputs, observe)
+        return parted(found, shown, observe)
 
     return find
 
@@ -153,7 +158,12 @@ def read_by_all(queries: Iterable[ast.Query]) -> list[str]:
 
 
 def spec_of(
-    queries: Sequence[tuple[ast.Query, float]], columns: Columns, schema: Schema, *, keeps_partitions: bool = False
+    queries: Sequence[tuple[ast.Query, float]],
+    columns: Columns,
+    schema: Schema,
+    *,
+    keeps_partitions: bool = False,
+    ended: bool = False,
 ) -> Spec:
     """Return what workers are told, with the defaults of `detect`.
 
@@ -162,6 +172,7 @@ def spec_of(
         columns: of the frame, with all that the queries read.
         schema: which declares the functions and remote sources.
         keeps_partitions: whether PARTITION BY must stay, and not be said by SAME: positions are counted by partition.
+        ended: whether runs that end without a match come out, too.
     """
     given = [query for query, _ in queries]
     same = None if keeps_partitions else by_same(given, columns.by)
@@ -179,9 +190,10 @@ def spec_of(
         event=columns.event,
         read=tuple(name for name in read_by_all(alone) if name not in special),
         counting=types_that_count(alone),
-        results=results_schema(alone, columns, schema, keys),
-        reach=reach(alone),
+        results=results_schema(alone, columns, schema, keys, ended=ended),
+        reach=reach(alone, ended=ended),
         max_runs=MAX_RUNS,
+        ended=ended,
     )
 
 

@@ -81,17 +81,19 @@ def _counts(query: ast.Query) -> bool:
     return any(isinstance(span, ast.CountSpan) for span in spans)
 
 
-def reach(queries: Sequence[ast.Query]) -> tuple[int, int] | None:
+def reach(queries: Sequence[ast.Query], *, ended: bool = False) -> tuple[int, int] | None:
     """Return how far before and after its last event a match depends on the stream, in microseconds.
+
+    With `ended`, so do runs that end without a match: what happens until WITHIN is over may still make them go on.
 
     None if that has no bound: events that are consumed, counted or compared with previous ones link it to all before.
     """
-    spans = [_reach(query) for query in queries]
+    spans = [_reach(query, ended) for query in queries]
     known = [span for span in spans if span is not None]
     return (max(b for b, _ in known), max(a for _, a in known)) if len(known) == len(spans) else None
 
 
-def _reach(query: ast.Query) -> tuple[int, int] | None:
+def _reach(query: ast.Query, ended: bool) -> tuple[int, int] | None:
     consumes = query.consume.all or query.consume.variables
     opens = query.window is not None and query.window.on is not None
     looks_back = any(isinstance(node, ast.Previous) for node in ast.walk(query))
@@ -99,7 +101,7 @@ def _reach(query: ast.Query) -> tuple[int, int] | None:
         return None
     assert isinstance(query.within, ast.TimeSpan), "a query without WITHIN is refused"
     within = query.within.us
-    return within, within if rules(plan(query, Calls.DERIVED)).waits else 0
+    return within, within if ended or rules(plan(query, Calls.DERIVED)).waits else 0
 
 
 def types_that_count(queries: Sequence[ast.Query]) -> tuple[str, ...] | None:

@@ -21,9 +21,11 @@ from penstock.plan.planning import plan
 from penstock.plan.terms import Calls
 from penstock.spark.columns import Columns, DetectError, quoted
 from penstock.spark.worker.results import (
+    BY,
     COUNTED,
     COUNTS,
     COUNTS_TYPE,
+    ENDED,
     EVENT,
     LATE,
     LATENCIES,
@@ -34,9 +36,11 @@ from penstock.spark.worker.results import (
     SHED,
     TIME,
     TIMES,
+    WHY,
 )
 
-OUTPUTS = (MATCHES, LATE, MALFORMED, SHED)
+OUTPUTS = (MATCHES, LATE, MALFORMED, SHED, ENDED)
+_ENDED = {WHY: pa.string(), BY: pa.int64()}  # behind all other columns, and only if they are asked for
 
 
 def events_schema(columns: Columns) -> pa.Schema:
@@ -45,9 +49,16 @@ def events_schema(columns: Columns) -> pa.Schema:
 
 
 def results_schema(
-    queries: Sequence[ast.Query], columns: Columns, schema: Schema, keys: Sequence[str] = ()
+    queries: Sequence[ast.Query], columns: Columns, schema: Schema, keys: Sequence[str] = (), *, ended: bool = False
 ) -> pa.Schema:
-    """Return the columns that workers give back; `keys` are those of queries without PARTITION BY.
+    """Return the columns that workers give back.
+
+    Args:
+        queries: to be found.
+        columns: of the frame.
+        schema: which declares the functions and remote sources.
+        keys: those of queries without PARTITION BY.
+        ended: whether runs that end without a match come out, too.
 
     Raises:
         DetectError: two queries give a column of one name different types; the type of a RETURN column is not known.
@@ -71,7 +82,7 @@ def results_schema(
     names = [OUTPUT, "query", *(keys or _keys(queries)), "window", *TIMES]
     fixed = found | dict.fromkeys(TIMES, TIME)
     ordered = {name: fixed[name] for name in names} | fixed
-    rest = {EVENT: pa.struct(list(events)), REASON: pa.string(), COUNTS: COUNTS_TYPE}
+    rest = {EVENT: pa.struct(list(events)), REASON: pa.string(), COUNTS: COUNTS_TYPE, **(_ENDED if ended else {})}
     for name in rest:
         if name in ordered:
             raise DetectError(
@@ -150,23 +161,51 @@ def _nullable(field: st.StructField) -> st.StructField:
 def parted(frame: DataFrame, outputs: Sequence[str], observation: str | Observation) -> DataFrame:
     """Return the results that were asked for, with the counts observed on the way."""
     frame = frame.observe(observation, *_sums())
-    names = [name for name in frame.columns if name not in (OUTPUT, EVENT, REASON, COUNTS)]
+    found, ended = _parted_names(frame, COUNTS)
+    names = [name for name in found if name != OUTPUT]
     if tuple(outputs) == (MATCHES,):
         return frame.where(sf.col(OUTPUT) == MATCHES).select(*map(quoted, names))
-    return frame.where(sf.col(OUTPUT).isin(*outputs)).select(OUTPUT, *map(quoted, names), EVENT, REASON)
+    return frame.where(sf.col(OUTPUT).isin(*outputs)).select(OUTPUT, *map(quoted, names), EVENT, REASON, *ended)
+
+
+def _parted_names(frame: DataFrame, last: str) -> tuple[list[str], list[str]]:
+    """Return the columns of matches, and those behind the last of the other ones that tell how runs ended."""
+    names = frame.columns
+    behind = names[names.index(last) + 1 :]
+    return names[: names.index(EVENT)], list(_ENDED) if set(_ENDED) <= set(behind) else []
 
 
 def output(frame: DataFrame, name: str) -> DataFrame:
-    """Return one of the outputs of `detect(…, outputs=…)`: matches; or rows that went elsewhere, with the reason.
+    """Return one of the outputs of `detect(…, outputs=…)`.
+
+    Matches; late, malformed or shed rows, each with its reason; or runs that ended without a match: what they have of
+    the columns of matches, `why` each ended ("abandoned" or "timed out") and `by` which event (its `seq`, or null).
 
     Args:
         frame: what `detect` gave; in a stream, that of `foreachBatch`.
-        name: "matches", "late", "malformed" or "shed".
+        name: "matches", "late", "malformed", "shed" or "ended".
     """
-    if name not in OUTPUTS or OUTPUT not in frame.columns:
+    is_there = name in OUTPUTS and {OUTPUT, EVENT, REASON} <= set(frame.columns)
+    found, ended = _parted_names(frame, REASON) if is_there else ([], [])
+    if not is_there or (name == ENDED and not ended):
         raise DetectError(f"there is no output {name!r}\n  fix: detect(…, outputs=['matches', {name!r}])")
     rows = frame.where(sf.col(OUTPUT) == name)
-    return rows.drop(OUTPUT, EVENT, REASON) if name == MATCHES else rows.select(f"{EVENT}.*", REASON)
+    if name == MATCHES:
+        return rows.drop(OUTPUT, EVENT, REASON, *ended)
+    if name == ENDED:
+        return rows.select(*map(quoted, _of_runs(frame.schema, found)), *ended)
+    return rows.select(f"{EVENT}.*", REASON)
+
+
+def _of_runs(schema: st.StructType, names: Sequence[str]) -> list[str]:
+    """Return those columns of matches that runs have: what is bound, and from when to when."""
+    stop = names.index("last_ts") + 1
+    fixed = [name for name in names[:stop] if name != OUTPUT]
+    return [*fixed, *(name for name in names[stop:] if _is_variable(schema[name].dataType))]
+
+
+def _is_variable(kind: st.DataType) -> bool:
+    return isinstance(kind, st.ArrayType) and isinstance(kind.elementType, st.StructType)
 
 
 def _sums() -> list[Column]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 METRIC = "penstock"  # the name under which `detect` observes its counts, unless it is told another
 _SHED = ("shed_early", "shed_overdue", "shed_runs", "shed_partly")
-_SUMMED = ("rows", "processed", "late", "malformed", "shed", *_SHED, "matches")
+_SUMMED = ("rows", "processed", "late", "malformed", "shed", *_SHED, "matches", "ended")
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,7 @@ class Progress:
         shed_runs: runs that were dropped on purpose.
         shed_partly: rows that were hidden from some runs; they count as processed.
         matches: how many were found.
+        ended: runs that ended without a match, if they are asked for.
         runs: how many there are at its end.
         held: how many rows are held back at its end, to be put in order.
         held_before: how many were at its beginning; None if that is not known, as in the first batch of a stream that
@@ -68,6 +69,7 @@ class Progress:
     shed_overdue: int = 0
     shed_runs: int = 0
     shed_partly: int = 0
+    ended: int = 0
 
     @classmethod
     def of(
@@ -158,6 +160,7 @@ class Totals:
     shed_runs: int = 0
     shed_partly: int = 0
     matches: int = 0
+    ended: int = 0
     held: int = 0
     latency: list[int] = field(default_factory=lambda: [0] * LATENCIES, repr=False)
     wrong: list[int] = field(default_factory=list)

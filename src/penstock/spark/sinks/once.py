@@ -217,7 +217,7 @@ class Lines(Once):
     """Prints the rows of each batch, a JSON object in a line. A batch that is run again is printed again.
 
     Args:
-        output: what the rows are: "matches", "late" or "malformed"; the objects tell it.
+        output: what the rows are: "matches", "late", "malformed" …; the objects tell it.
         stream: where to; stdout, if not given.
     """
 
@@ -238,7 +238,7 @@ class Fanout(Once):
     If one sink fails, the batch is run again, and the others, if they write once, have it already.
 
     Args:
-        sinks: by output: "matches", "late", "malformed".
+        sinks: by output: "matches", "late", "malformed", "shed", "ended".
 
     Examples:
         found = events.transform(detect(query, outputs=["matches", "malformed"]))

@@ -68,6 +68,7 @@ class Matching:
                 is_shed, partly = was_shed(of_part, hooks)
                 yield from self._gone(part, of_part, is_shed, results)
                 results.counts.shed_partly += int(partly.sum())
+            yield from self._ended(results)
             self.kept.forget(self.engine.kept())
         results.counts.runs = self.engine.work["runs"]
 
@@ -92,10 +93,17 @@ class Matching:
     def advance(self, ts: int, results: Results) -> Iterator[pa.Table]:
         """Let time pass; yield what is known then. No row before this time may follow."""
         yield from results.matches(self.engine.advance(ts), self.kept)
+        yield from self._ended(results)
 
     def flush(self, results: Results) -> Iterator[pa.Table]:
         """End the stream; yield what only that completes."""
         yield from results.matches(self.engine.flush(), self.kept)
+        yield from self._ended(results)
+
+    def _ended(self, results: Results) -> Iterator[pa.Table]:
+        """Yield the runs that have ended, if they are asked for: now, as long as their events are kept."""
+        if self.spec.ended:
+            yield from results.ended(self.engine.ended(), self.kept)
 
     def _numbers(self, rows: Rows) -> Ints:
         if self.spec.seq is not None:

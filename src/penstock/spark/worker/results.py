@@ -1,7 +1,7 @@
 """What comes out: one table for everything, in which `output` says what a row is.
 
-Matches, late rows, malformed rows, and one row of counts for each piece of work. Spark gives an operator one output, so
-they travel together and are parted afterwards (`penstock.spark.outputs`).
+Matches, runs that ended without one, late rows, malformed rows, and one row of counts for each piece of work. Spark
+gives an operator one output, so they travel together and are parted afterwards (`penstock.spark.outputs`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.engine.ended import ABANDONED, Ended
 from penstock.engine.matches import Chunk, Layout, Matches
 from penstock.plan.tables import Bools, Ints
 from penstock.spark.worker.events import Kept, Malformed
@@ -21,13 +22,14 @@ from penstock.spark.worker.spec import OVERDUE, Spec
 from penstock.spark.worker.times import times
 
 OUTPUT, EVENT, REASON, COUNTS = "output", "event", "reason", "_counts"
-MATCHES, LATE, MALFORMED, SHED = "matches", "late", "malformed", "shed"
+MATCHES, LATE, MALFORMED, SHED, ENDED = "matches", "late", "malformed", "shed", "ended"
+WHY, BY = "why", "by"  # a run has ended
 TIME = pa.timestamp("us", "UTC")
 TIMES = dict.fromkeys(("first_ts", "last_ts", "known_ts", "arrived_ts", "detected_ts"), TIME)
 
 COUNTED = (
     "rows", "processed", "late", "malformed", "shed", "shed_early", "shed_overdue", "shed_runs", "shed_partly",
-    "matches", "runs", "held", "work_us",
+    "matches", "ended", "runs", "held", "work_us",
 )  # fmt: skip
 # Upper bounds of the latency bins in milliseconds; a last bin has no bound.
 LATENCY_MS = (
@@ -45,6 +47,7 @@ class Counts:
     rows = processed + late + malformed + shed, where rows that are held back are counted when they leave. Of the rows
     that are shed, `shed_early` are gone before the shuffle, and `shed_overdue` could not be on time any more; the rest
     is what the strategy has chosen. `shed_runs` are runs, and `shed_partly` rows that were hidden from some runs only.
+    `ended` are runs that ended without a match, if they are asked for.
     """
 
     rows: int = 0
@@ -57,6 +60,7 @@ class Counts:
     shed_runs: int = 0
     shed_partly: int = 0
     matches: int = 0
+    ended: int = 0
     runs: int = 0
     held: int = 0
     work_us: int = 0
@@ -73,8 +77,8 @@ class Results:
     Args:
         spec: the detection.
         counts: where matches and their latencies are counted.
-        span: the stretch of time, without its end, that is of interest: matches that end in it, rows of it. Others are
-            someone else's. None if all are.
+        span: the stretch of time, without its end, that is of interest: matches and runs that have their last event in
+            it, rows of it. Others are someone else's. None if all are.
     """
 
     def __init__(self, spec: Spec, counts: Counts, span: tuple[int, int] | None = None) -> None:
@@ -86,11 +90,45 @@ class Results:
         now = int(time.time() * 1e6)
         return [self._of_query(layout, chunk.laid_out(), kept, now) for layout, chunk in found.chunks if len(chunk)]
 
+    def ended(self, ended: Ended, kept: Kept) -> list[pa.Table]:
+        """Return runs that ended without a match, likewise."""
+        found, first = [], 0
+        for layout, later in ended.runs.chunks:
+            chunk, stop = later.laid_out(), first + len(later)
+            why, by, first = ended.why[first:stop], ended.by[first:stop], stop
+            columns, _ = self._bound(layout, chunk, kept)
+            has_number = np.array([each == ABANDONED for each in why], np.bool_) & (self.spec.seq is not None)
+            told = {
+                OUTPUT: pa.repeat(ENDED, len(chunk)),
+                "known_ts": None,  # of matches
+                WHY: pa.array(why, pa.string()),
+                BY: pa.array(by, pa.int64(), mask=~has_number),
+            }
+            table = self._own(self.table(columns | told, len(chunk)), chunk)
+            self.counts.ended += len(table)
+            found.append(table)
+        return found
+
     def _of_query(self, layout: Layout, chunk: Chunk, kept: Kept, now: int) -> pa.Table:
-        table, size = chunk.table(layout), len(chunk)
+        (columns, last), size = self._bound(layout, chunk, kept), len(chunk)
+        columns[OUTPUT] = pa.repeat(MATCHES, size)
+        columns["detected_ts"] = pa.repeat(pa.scalar(now, pa.int64()), size).cast(TIME)
+        if self.spec.arrival is not None:
+            arrived, is_missing = times(kept.table.column(self.spec.arrival).take(pa.array(last)), self.spec.arrival)
+            columns["arrived_ts"] = pa.array(arrived, pa.int64(), mask=is_missing).cast(TIME)
+            counted = ~is_missing & self._is_own(chunk.last_ts)
+            bins = np.searchsorted(np.array(LATENCY_MS) * 1000, now - arrived[counted])
+            self.counts.latency += np.bincount(bins, minlength=LATENCIES)
+        table = self._own(self.table(columns, size), chunk)
+        self.counts.matches += len(table)
+        return table
+
+    def _bound(self, layout: Layout, chunk: Chunk, kept: Kept) -> tuple[dict[str, Any], Ints]:
+        """Return the columns that tell what is bound, and the places of the last events."""
+        table = chunk.table(layout)
         shown = replace(layout, keys=self.spec.keys) if self.spec.keys else layout
         names = shown.names()[:1] + shown.names()[1 + len(self.spec.keys) :]  # those of the table
-        columns: dict[str, Any] = {OUTPUT: pa.repeat(MATCHES, size)}
+        columns: dict[str, Any] = {}
         first = len(names) - len(layout.variables) - len(layout.returns)
         for place, name in enumerate(names):
             column = table.column(place).combine_chunks()
@@ -99,18 +137,10 @@ class Results:
         last = kept.places(chunk.seq[chunk.offsets[1:] - 1])
         for name in shown.keys:  # as the events have them, whatever their type
             columns[name] = kept.table.column(name).take(pa.array(last)).combine_chunks()
-        columns["detected_ts"] = pa.repeat(pa.scalar(now, pa.int64()), size).cast(TIME)
-        if self.spec.arrival is not None:
-            arrived, is_missing = times(kept.table.column(self.spec.arrival).take(pa.array(last)), self.spec.arrival)
-            columns["arrived_ts"] = pa.array(arrived, pa.int64(), mask=is_missing).cast(TIME)
-            counted = ~is_missing & self._is_own(chunk.last_ts)
-            bins = np.searchsorted(np.array(LATENCY_MS) * 1000, now - arrived[counted])
-            self.counts.latency += np.bincount(bins, minlength=LATENCIES)
-        table = self.table(columns, size)
-        if self.span is not None:
-            table = table.filter(pa.array(self._is_own(chunk.last_ts)))
-        self.counts.matches += len(table)
-        return table
+        return columns, last
+
+    def _own(self, table: pa.Table, chunk: Chunk) -> pa.Table:
+        return table if self.span is None else table.filter(pa.array(self._is_own(chunk.last_ts)))
 
     def _is_own(self, ts: Ints) -> Bools:
         return np.ones(len(ts), np.bool_) if self.span is None else (ts >= self.span[0]) & (ts < self.span[1])

@@ -41,6 +41,7 @@ class Spec:
         watermark_us: how late events may come; None if they come in order.
         reach: see `penstock.spark.keys.reach`.
         shed: how a stream keeps its latency bound; None if it does not.
+        ended: whether runs that end without a match come out.
     """
 
     queries: tuple[tuple[ast.Query, float], ...]
@@ -62,6 +63,7 @@ class Spec:
     max_runs: int = 0
     plan: Mode = "auto"
     shed: Shed | None = None
+    ended: bool = False
 
     def engine(self) -> Engine:
         """Return an engine for the queries."""
@@ -69,7 +71,7 @@ class Spec:
 
         return Engine(
             self.queries, type=self.type, time=self.time, seq=SEQ, max_runs=self.max_runs, plan=self.plan,
-            functions=self.functions, remotes=self.remotes,
+            functions=self.functions, remotes=self.remotes, ended=self.ended,
         )  # fmt: skip
 
     def restored(self, blob: bytes) -> Engine:
@@ -82,7 +84,8 @@ class Spec:
     def text(self) -> str:
         """What must not change between a checkpoint and the query that goes on from it."""
         columns = [self.type, self.time, self.seq or "", *self.by, *self.event]
-        return "\n".join([*(render(query) for query, _ in self.queries), *columns])
+        ended = ["ended=True"] if self.ended else []
+        return "\n".join([*(render(query) for query, _ in self.queries), *columns, *ended])
 
     def check_same(self, text: str) -> None:
         """Refuse a state of another detection.
@@ -92,7 +95,7 @@ class Spec:
         """
         if text != self.text:
             raise SnapshotError(
-                "the checkpoint belongs to another detection: its queries, keys or columns were\n"
+                "the checkpoint belongs to another detection: its queries, keys, columns or `ended` were\n"
                 + "\n".join(f"    {line}" for line in text.splitlines())
                 + "\n  fix: use a new checkpointLocation for the changed query"
             )
