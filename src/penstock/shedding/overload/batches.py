@@ -22,9 +22,12 @@ from typing import Any, Self
 
 _DECAY = 0.75  # what earlier batches count
 _OVERHEAD = 0.1  # of half the bound: what a batch of nothing takes, as far as nothing else is known
+_PRIOR = 0.05  # what that counts, as a share of a batch: it decides only if all batches were alike
 _LEAST = 0.1  # of half the bound: so much of a batch is always done, or nothing would be learned
-_LONGEST = 2.0  # bounds: what lasted longer counts as that
-_PAUSE = 10.0  # bounds: the host was away
+_WORTHWHILE = 0.5  # of what a batch takes anyway: to do less than that gains little
+_LATE = 0.9  # bounds: of a lag like this the batch before is the reason
+_LONGEST = 9.0  # bounds: what lasted longer counts as that
+_PAUSE = 30.0  # bounds: the host was away
 _NEVER = -(2**62)
 
 
@@ -33,7 +36,7 @@ class BatchRates:
     """How long batches last, by what is done in them: d = d_0 + c · u. Times are in microseconds.
 
     u is the number of events that were not shed, or whatever else the work depends on. The fit is by least squares over
-    decayed sums, with one batch of no event as a prior: so it says something, too, when all batches are alike.
+    decayed sums, with a batch of no event as a weak prior: so it says something, too, when all batches are alike.
 
     Attributes:
         at: the time of the last batch; `_NEVER` before the first.
@@ -58,12 +61,12 @@ class BatchRates:
 
         Args:
             at: its time.
-            lag: of its oldest event: if events come in later than the batch before has ended, the host was idle.
+            lag: of its oldest event that is not overdue: if it is short, the host was idle before.
             bound: of the latency.
         """
         gap = at - self.at
         if self.batches > 1 and 0 < gap < _PAUSE * bound:
-            self._learn(self.done, min(float(gap), lag, _LONGEST * bound))
+            self._learn(self.done, min(float(gap), lag if lag < _LATE * bound else gap, _LONGEST * bound))
         self.at = max(self.at, at)
 
     def _learn(self, units: float, lasted: float) -> None:
@@ -79,7 +82,7 @@ class BatchRates:
 
     def fit(self, overhead: float) -> tuple[float, float]:
         """Return d_0 and c, where a batch of nothing is taken to last `overhead`."""
-        count, lasted = self.count + 1.0, self.lasted + overhead
+        count, lasted = self.count + _PRIOR, self.lasted + _PRIOR * overhead
         spread = count * self.squares - self.units**2
         slope = max(0.0, (count * self.products - self.units * lasted) / spread) if spread > 0 else 0.0
         return max(0.0, (lasted - slope * self.units) / count), slope
@@ -114,6 +117,9 @@ class BatchBound:
     def doable(self, lag: float, rates: BatchRates) -> float:
         """Return the greatest u that a batch has time for; infinite if nothing is known.
 
+        Where a batch of nothing takes longer than there is, the bound cannot be kept, and to shed everything would be
+        in vain: work of half as long is done all the same.
+
         Args:
             lag: of its oldest event.
             rates: of earlier batches.
@@ -127,7 +133,8 @@ class BatchBound:
         """
         fixed, slope = rates.fit(_OVERHEAD * self.half)
         left = min(self.half, self.f * self.bound - lag) - fixed
-        return max(left, _LEAST * self.half) / slope if slope > 0 else float("inf")
+        least = max(_LEAST * self.half, min(_WORTHWHILE * fixed, self.half))
+        return max(left, least) / slope if slope > 0 else float("inf")
 
     @property
     def longest_lag(self) -> float:
@@ -135,10 +142,10 @@ class BatchBound:
         return self.bound - _LEAST * self.half
 
     def share_by_lag(self, lag: float) -> float:
-        """Return what to shed where only the lag is known, as before a shuffle: 1 - (f · bound / 2 / lag)².
+        """Return what to shed where only the lag is known, as before a shuffle: 1 - (f · bound / lag)².
 
-        It is nothing as long as batches are kept to half the bound. Beyond, with the square a lag settles: of
+        It is nothing as long as batches are kept to half of that. Beyond, with the square a lag settles: of
         lag' = o + (R / C) · (1 - share) · lag, the slope where lag' = lag is -(1 - o / lag), between -1 and 0, whatever
         the rate R, the capacity C and the overhead o. With any steeper function it need not.
         """
-        return max(0.0, 1.0 - (self.half / lag) ** 2) if lag > 0 else 0.0
+        return max(0.0, 1.0 - (self.f * self.bound / lag) ** 2) if lag > 0 else 0.0
