@@ -39,7 +39,7 @@ test-kafka: $(SYNCED)
 	@$(BIN)/pytest -m kafka tests
 
 bench: $(SYNCED)
-	@failed=; for name in parse kernel cold_start snapshot; do \
+	@failed=; for name in parse kernel cold_start snapshot shedding; do \
 	  echo "== $$name"; $(BIN)/python "benchmarks/$$name.py" || failed="$$failed $$name"; \
 	done; [ -z "$$failed" ] || { echo "bars missed:$$failed" >&2; exit 1; }
 

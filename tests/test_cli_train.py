@@ -49,7 +49,7 @@ def test_every_strategy_is_learned_from_a_file(history: Path, tmp_path: Path, st
     assert code == 0, output
     made, about = load(tmp_path / "model")
     assert made.name == strategy
-    assert sorted(about["types"]) == ["A", "B", "C"]
+    assert sorted(about["types"]) == ["", "A", "B", "C"]  # the first stands for all others
     assert about["rows"] == 2000
 
 
@@ -64,7 +64,7 @@ def test_a_model_is_shown_in_the_terminal_and_as_a_page(history: Path, tmp_path:
     assert "espice, learned from 2,000 rows" in output
     assert "A █" in output
     assert "C   " in output
-    assert page.read_text().count("<tr>") == 3
+    assert page.read_text().count("<tr>") == 4
     assert "http" not in page.read_text()
 
 

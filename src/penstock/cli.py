@@ -194,7 +194,7 @@ def demo(
         bool, typer.Option("--small", help="Without Spark: a query and its matches in six events.")
     ] = False,
     folder: Annotated[Path, typer.Option("--out", help="Where report.html is written.")] = Path("demo"),
-    seconds: Annotated[float, typer.Option(help="How long each stream is fed.")] = 30.0,
+    seconds: Annotated[float, typer.Option(help="How long each stream is fed.")] = 20.0,
     as_json: JsonOption = False,
 ) -> None:
     """Overload a stream on this machine, without shedding and with it, and write a report."""

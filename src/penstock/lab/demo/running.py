@@ -24,10 +24,10 @@ from penstock.spark import Listener, Progress, collect, detect
 from penstock.spark.session import session
 from penstock.spark.training.fitting import espice_of
 
-BOUND_S = 2.0
+BOUND_S = 3.0
 _SETTINGS: dict[str, Any] = {"spark.driver.memory": "2g", "spark.log.level": "OFF"}
 HISTORY = 200_000
-ROWS = 1_800_000
+ROWS = 900_000
 PROBE_ROWS, PROBE_BATCHES = 20_000, 8  # of which the first ones start workers
 
 
@@ -67,7 +67,7 @@ class Told:
         self._live.update(Text(" │ ").join(parts))
 
 
-def run(folder: Path, console: Console, seconds: float = 30.0) -> dict[str, Any]:
+def run(folder: Path, console: Console, seconds: float = 20.0) -> dict[str, Any]:
     """Run the demo, and write report.html into a folder; return the facts.
 
     Args:
