@@ -78,9 +78,6 @@ class Always:
         """Return it."""
         return Command(self.share, min(self.runs, load.runs))
 
-    def reset(self) -> None:
-        """Do nothing."""
-
 
 def loop(window: int, strategy: Strategy | None, detector: Any, names: tuple[str, ...] = ()) -> Loop:
     """Return a loop in real time over events that are all there."""

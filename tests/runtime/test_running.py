@@ -40,7 +40,7 @@ def test_latency_settles_near_f_times_the_bound() -> None:
     for strategy in ("random-event", "ebl", "espice"):
         run, _ = shed_run(strategy, 1.4, EVENTS)
         later = run.latencies[len(run.latencies) // 2 :]
-        assert 0.7 * BOUND < float(np.median(later)) < 0.9 * BOUND
+        assert 0.75 * BOUND < float(np.median(later)) < 0.85 * BOUND
 
 
 def test_without_shedding_latency_grows_without_end() -> None:
@@ -81,8 +81,7 @@ def test_dropping_runs_invents_nothing_that_counts() -> None:
     for rate in (1.3, 1.8):
         run, _ = shed_run("pspice", rate, EVENTS)
         assert run.runs_dropped > 0
-        if run.overdue == 0:
-            assert relaxed(truth(EVENTS).found, run.found, [1.0]).invented == 0
+        assert relaxed(truth(EVENTS).found, run.found, [1.0]).invented == 0
 
 
 def test_the_virtual_clock_is_a_queue() -> None:

@@ -27,7 +27,7 @@ OTHER = pk.parse(f"PATTERN SEQ(N1 x, N2 y, N1 z) WHERE x.v < y.v AND y.v < z.v {
 
 
 def lost(strategy: str, weights: tuple[float, float]) -> tuple[float, float]:
-    """Return the share of matches that each query loses at 160 %."""
+    """Return the share of matches that each query loses at 250 %."""
     queries = [(ONE, weights[0]), (OTHER, weights[1])]
     plain = unshed(queries, structured(60, 1), Costs(), is_split=True, is_observed=False)
     costs = Costs().scaled(plain.capacity / 1000)
@@ -41,7 +41,7 @@ def lost(strategy: str, weights: tuple[float, float]) -> tuple[float, float]:
     detector: Detector = QueueDetector(1.0)
     if made.level == "runs":
         detector = LatencyDetector(1.0, 0.2, learned.event_time, learned.shed_time)
-    clock = VirtualClock(Constant(1.6).arrivals(operator.stream.size, learned.capacity))
+    clock = VirtualClock(Constant(2.5).arrivals(operator.stream.size, learned.capacity))
     run = Loop(operator, clock, costs, Shedder(made, detector, 1.0), full_time=learned.event_seconds)()
     assert run.latencies.max() <= 1.0
     return _of(truth, run.found, 0), _of(truth, run.found, 1)

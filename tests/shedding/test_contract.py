@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pytest
 
+from penstock.shedding.chance import uniform
 from penstock.shedding.history import History
 from penstock.shedding.strategies.catalogue import STRATEGIES
 from penstock.shedding.strategies.chance import RandomEvent
@@ -45,17 +46,42 @@ class DecidesByRealChance(Wrong):
         return Decision(events=np.random.default_rng().random(len(view.types)) < self._share)
 
 
-class KnowsNothing(DropsTooLittle):
-    """Is not the class that chance is compared with."""
+class DropsWhatMatters(Wrong):
+    """Drops the events of which matches are made."""
 
-    def aim(self, share: float, partitions: int = 1) -> None:
-        RandomEvent.aim(self, share, partitions)
+    def decide(self, view: View) -> Decision:
+        noise = np.bincount(view.types, minlength=8).argmax()  # the most frequent types are noise
+        return Decision(events=(view.types != noise) & (uniform(3, view.numbers) < 2 * self._share))
+
+
+@dataclass
+class ForgetsWhatItLearned(Wrong):
+    """Has something that is not saved: it is no field."""
+
+    name: ClassVar[str] = "wrong"
+    bias: ClassVar[int] = 0
+
+    @classmethod
+    def fitted(cls, history: History, **options: Any) -> Self:
+        made = cls(1)
+        made.__dict__["bias"] = 5
+        return made
+
+    def decide(self, view: View) -> Decision:
+        return Decision(events=uniform(self.bias, view.numbers) < self._share)
 
 
 @pytest.mark.parametrize(
     ("wrong", "says"),
-    [(ShedsWhenIdle, "idle"), (DropsTooLittle, "was to drop"), (DecidesByRealChance, "replayed")],
+    [
+        (ShedsWhenIdle, "idle"),
+        (DropsTooLittle, "was to drop"),
+        (DecidesByRealChance, "replayed"),
+        (ForgetsWhatItLearned, "saved and read"),
+        (DropsWhatMatters, "and chance"),
+    ],
 )
-def test_the_contract_notices(wrong: type[Strategy], says: str) -> None:
+def test_the_contract_notices(wrong: type[Strategy], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STRATEGIES, "wrong", wrong)
     with pytest.raises(AssertionError, match=says):
         check_shedder(wrong)

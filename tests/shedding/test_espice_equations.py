@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from penstock.shedding.deciding import by_state
 from penstock.shedding.overload.choosing_f import choose_f, classes
 from penstock.shedding.overload.load import Load
 from penstock.shedding.overload.queueing import (
@@ -12,7 +13,7 @@ from penstock.shedding.overload.queueing import (
     overload_ratio,
     partitions,
 )
-from penstock.shedding.positions import cells, looked_up
+from penstock.shedding.positions import cells
 from penstock.shedding.strategies.espice import Espice, utility_table
 from penstock.shedding.thresholds import Occurrences, cdt, utility_threshold
 from penstock.shedding.views import View
@@ -91,8 +92,14 @@ def test_positions_scale_with_the_window() -> None:
     assert first.tolist() == [0, 0, 1, 99]
     assert many.tolist() == [1, 1, 1, 1]
     # ws = 2, N = 4: a position is two cells, and its utility their mean.
-    table = np.array([[1.0, 3.0, 5.0, 7.0]])
-    assert looked_up(table, np.array([0, 0]), np.array([0, 1]), np.array([2, 2])).tolist() == [2.0, 6.0]
+    utilities, shares = np.array([[10, 30, 50, 70]]), np.full((1, 4), 0.5)
+    strategy = Espice(utilities, shares, exact=False)
+    strategy.aim(0.5)  # u_th = 30: the first position, with a mean of 20, goes; the second, with 60, stays
+    assert strategy.decide(pairs([0, 0], [0, 1], 2)).pairs.tolist() == [True, False]  # type: ignore[union-attr]
+    strategy.aim(0.25)  # u_th = 10: its mean of 20 keeps the first position, too
+    assert not strategy.decide(pairs([0, 0], [0, 1], 2)).pairs.any()  # type: ignore[union-attr]
+    table = np.array([[[1.0], [3.0], [5.0], [7.0]]])
+    assert by_state(table, pairs([0, 0], [0, 1], 2)).tolist() == [[2.0, 6.0]]
 
 
 def test_queue_partitions_and_amount_by_hand() -> None:
@@ -108,7 +115,7 @@ def test_queue_partitions_and_amount_by_hand() -> None:
 
 
 def test_the_detector_sheds_from_f_q_max_on() -> None:
-    detector = QueueDetector(1.0, 0.8, feedback=False)
+    detector = QueueDetector(1.0, 0.8, rising=False)
 
     def load(queue: int) -> Load:
         return Load(waited=0.0, queue=queue, rate=6000, full_time=0.0002, time=0.0002)
@@ -117,18 +124,16 @@ def test_the_detector_sheds_from_f_q_max_on() -> None:
     assert detector.command(load(4001), 64).share == pytest.approx(1 / 6)
 
 
-def test_feedback_corrects_what_the_share_brings() -> None:
+def test_the_share_rises_as_the_bound_comes_near() -> None:
     detector = QueueDetector(1.0, 0.8)
 
-    def load(waited: float, time: float) -> Load:
-        return Load(waited=waited, queue=int(waited * 5000), rate=6000, full_time=0.0002, time=time)
+    def share(waited: float) -> float:
+        return detector.command(Load(waited, queue=0, rate=6000, full_time=0.0002, time=0.0002), 64).share
 
-    first = detector.command(load(0.81, 0.0002), 500).share
-    assert first == pytest.approx(1 / 6)
-    more = detector.command(load(0.85, 0.0002), 500).share  # it has saved nothing: more must go
-    assert more > first
-    less = detector.command(load(0.8, 0.00001), 500).share  # it has saved far more than needed
-    assert less < more
+    assert share(0.8) == 0
+    # A third of the way leaves 1 - (1/3) / (3/4) = 5/9 of the 5/6 that δ leaves; three quarters leave nothing.
+    assert share(0.8 + 0.2 / 3) == pytest.approx(1 - 5 / 6 * 5 / 9)
+    assert share(0.96) == share(0.99) == 1
 
 
 def test_classes_of_importance_and_f() -> None:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from penstock.kernel.compiling import entry, inlined
+from penstock.kernel.drawing import STEP, unit
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.sweeping import is_over, sweep
 from penstock.kernel.tallying import leave, uncount
@@ -75,15 +76,6 @@ def count_cells(t: PlainTables, m: PlainMemory, now: int, left: Floats, sizes: I
             sizes[s, parts[run]] += 1
 
 
-@inlined
-def draw(number: int) -> float:
-    """Return a number in [0, 1) that looks like chance and is always the same for a number (SplitMix64)."""
-    x = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
-
-
 @entry
 def drop_cells(t: PlainTables, m: PlainMemory, sizes: Ints, wanted: Ints, seed: int) -> None:
     """Drop so many runs of each cell that `count_cells` has counted; both arrays count down.
@@ -102,7 +94,7 @@ def drop_cells(t: PlainTables, m: PlainMemory, sizes: Ints, wanted: Ints, seed: 
             if part < 0 or wanted[s, part] == 0:
                 continue
             # Each run goes with the probability that is left for it: in the end exactly as many have gone as must.
-            goes = seed < 0 or draw(seed + run) * sizes[s, part] < wanted[s, part]
+            goes = seed < 0 or unit(np.uint64(seed + run) * STEP) * sizes[s, part] < wanted[s, part]
             sizes[s, part] -= 1
             if goes:
                 wanted[s, part] -= 1

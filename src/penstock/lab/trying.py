@@ -114,7 +114,7 @@ def _slower(learned: Unshed, factor: float) -> Unshed:
     history = learned.history
     assert history is not None
     queries = tuple(replace(query, rewards=factor * query.rewards) for query in history.queries)
-    slower = replace(history, queries=queries, event_seconds=factor * history.event_seconds)
+    slower = replace(history, queries=queries)
     return replace(
         learned, history=slower, event_seconds=factor * learned.event_seconds,
         event_time=fit(learned.event_time), shed_time=fit(learned.shed_time),

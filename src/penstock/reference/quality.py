@@ -34,6 +34,16 @@ class Quality:
         """The weighted share of true matches that were found."""
         return 1.0 if self.truth == 0 else (self.truth - self.false_negatives) / self.truth
 
+    @property
+    def lost(self) -> float:
+        """False negatives, as a share of the truth; 0 if there was nothing to find."""
+        return self.false_negatives / self.truth if self.truth else 0.0
+
+    @property
+    def invented(self) -> float:
+        """False positives, as a share of the truth; 0 if there was nothing to find."""
+        return self.false_positives / self.truth if self.truth else 0.0
+
 
 def quality(
     truth: Iterable[Match],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,9 @@ class Operator:
     ) -> None:  # fmt: skip
         self.queries, self.weights = [query for query, _ in queries], [weight for _, weight in queries]
         self.stream = Stream(self.queries, is_split=is_split, names=names)
-        asked = [split(query) for query in self.queries] if is_split else self.queries
+        asked = [
+            replace(split(query) if is_split else query, name=str(place)) for place, query in enumerate(self.queries)
+        ]  # so that it is known whose a match is, whatever queries are called
         self._asked, self._options = asked, options
         self.engine = Engine(asked, plan="automaton", **options)
         self._bins = bins
@@ -154,12 +156,12 @@ class Operator:
     def _found(self, matches: Matches) -> Found:
         parts = []
         for layout, chunk in matches.chunks:
-            query = self._place(layout.query)
+            query = int(layout.query or 0)
             laid = chunk.laid_out()
             if not len(laid):
                 continue
             rows, windows = self.stream.of_pairs(laid.seq)
-            of_matches = windows[laid.offsets[:-1]]
+            of_matches = windows[laid.offsets[:-1]] * self.stream.is_split  # all are of one, if there are none
             kept = self._first_ones(of_matches)
             if self.counting is not None:
                 walk = self._walks[query]
@@ -175,16 +177,12 @@ class Operator:
             return
         ended, first = self.engine.ended(), 0
         for layout, chunk in ended.runs.chunks:
-            laid, query = chunk.laid_out(), self._place(layout.query)
+            laid, query = chunk.laid_out(), int(layout.query or 0)
             by, first = ended.by[first : first + len(laid)], first + len(laid)
             rows, windows = self.stream.of_pairs(laid.seq)
             variables = laid.variables.astype(np.int64)
             elements = self._walks[query].abandoned(laid.offsets, variables, rows, windows, by >> PAIR_BITS, by >= 0)
             self.counting[query].abandoned.append(elements)
-
-    def _place(self, name: str | None) -> int:
-        names = [query.name for query in self.queries]
-        return names.index(name) if len(names) > 1 else 0
 
     def _first_ones(self, windows: Ints) -> Bools:
         """Return which matches a LIMIT lets pass, and note the windows that it has closed."""
@@ -243,7 +241,7 @@ class Operator:
 
     # --- history ----------------------------------------------------------------------------------------------
 
-    def history(self, stop: int, costs: Costs, event_seconds: float = 0.0) -> History:
+    def history(self, stop: int, costs: Costs) -> History:
         """Return what was observed of events 0 .. stop-1."""
         assert self.counting is not None, "observe() was not called"
         stream, bins = self.stream, self.bins
@@ -264,7 +262,7 @@ class Operator:
             names, stream.types[part], stream.times[part],
             {name: column[part] for name, column in stream.columns.items()},
             stream.low[part], np.minimum(stream.high[part], windows - 1), stream.places[part],
-            stream.starts[:windows], stream.sizes[:windows], bins, queries, event_seconds,
+            stream.starts[:windows], stream.sizes[:windows], bins, queries,
         )  # fmt: skip
 
 

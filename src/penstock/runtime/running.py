@@ -14,6 +14,7 @@ from penstock.runtime.judging import Judge
 from penstock.runtime.matching import Operator, Step
 from penstock.runtime.measures import Moment, Run
 from penstock.runtime.relearning import Learner
+from penstock.runtime.splitting import SplitError
 from penstock.shedding.chance import uniform
 from penstock.shedding.overload.load import KEEP_ALL, Command, Detector, Load
 from penstock.shedding.overload.queueing import longest_queue, partitions
@@ -104,6 +105,11 @@ class Loop:
         shedder, windows = self.shedder, np.arange(len(self.operator.stream.starts))
         if shedder is None:
             return
+        if shedder.unshed and not self.operator.stream.is_split:
+            raise SplitError(
+                "there are no windows that could be left unshed\n"
+                "  fix: unshed=0, or a query with WINDOW and is_split=True"
+            )
         self._marked = shedder.marked(windows)
         self._judge = Judge(self.operator, self._marked) if shedder.unshed else None
         if self.learner is not None:
@@ -216,7 +222,7 @@ class Loop:
         shedder = self.shedder
         assert shedder is not None
         window = float(view.sizes[0]) if len(view) else 1.0
-        parts = partitions(window, longest_queue(shedder.bound, max(self.full_time, 1e-12)), shedder.f)
+        parts = partitions(window, longest_queue(shedder.bound, self.full_time), shedder.f)
         if (share, parts) != self._aimed:
             shedder.strategy.aim(share, parts)
             self._aimed = share, parts

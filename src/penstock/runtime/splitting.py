@@ -69,9 +69,3 @@ def rewritten(node: Any, change: Callable[[ast.Node], ast.Node]) -> Any:
         return node
     below = {each.name: rewritten(getattr(node, each.name), change) for each in fields(node) if each.init}
     return change(replace(node, **below))
-
-
-def previous_of(query: ast.Query) -> tuple[str, ...]:
-    """Return the attributes that `prev` asks for."""
-    names = [node.attribute.name for node in ast.walk(query) if isinstance(node, ast.Previous)]
-    return tuple(dict.fromkeys(names))

@@ -16,7 +16,7 @@ from penstock.plan.layout import EVENT_HIGH, EVENT_LOW, EVENT_POS
 from penstock.plan.planning import plan as planned
 from penstock.plan.tables import Floats, Ints
 from penstock.plan.terms import Calls
-from penstock.runtime.splitting import WINDOW, SplitError, previous_name, previous_of
+from penstock.runtime.splitting import WINDOW, SplitError, previous_name
 from penstock.shedding.positions import expanded
 from penstock.shedding.views import View
 
@@ -38,7 +38,6 @@ class Stream:
             raise SplitError("the queries of an operator must have the same WINDOW")
         plans = [planned(query, Calls.DERIVED) for query in queries]
         self.is_split = is_split
-        self._previous = tuple(dict.fromkeys(name for query in queries for name in previous_of(query)))
         self._names = tuple(dict.fromkeys(name for plan in plans for name in attributes(plan)))
         self.reader = Reader(self._names)
         self._types = names
@@ -54,7 +53,6 @@ class Stream:
         self.low, self.high, self.places = empty, empty, empty
         self.columns: dict[str, Floats] = {}  # numeric attributes, and how they have changed
         self.starts, self._sizes = empty, empty  # of windows: place of the first event; size, 0 if not known yet
-        self._first_window: int | None = None
         self._raw: dict[str, Any] = {}
 
     def take(self, batch: Any) -> None:

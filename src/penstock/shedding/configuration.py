@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
@@ -63,7 +63,6 @@ class Shedding(BaseModel):
     types: tuple[str, ...] | None = None
     f: Annotated[float, Field(gt=0, lt=1)] = 0.8
     unshed: Annotated[float, Field(ge=0, lt=1)] = 0.02
-    detector: Literal["auto", "queue", "latency"] = "auto"
     seed: int = 1
 
     @field_validator("strategy")

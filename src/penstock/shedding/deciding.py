@@ -8,20 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.kernel.compiling import compiled
+from penstock.kernel.drawing import SECOND, STEP, unit
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.shedding.views import View
 
 SmallInts = NDArray[Any]  # of bytes
-_STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @compiled
 def _unit(number: int, window: int, seed: int) -> float:
     """Return a number in [0, 1) that depends on an event, a window and a seed alone."""
-    x = np.uint64(number) * _STEP + np.uint64(window) * _SECOND + np.uint64(seed)
-    x = (x ^ (x >> np.uint64(30))) * _FIRST
-    x = (x ^ (x >> np.uint64(27))) * _SECOND
-    return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+    return unit(np.uint64(number) * STEP + np.uint64(window) * SECOND + np.uint64(seed))
 
 
 @compiled
@@ -57,10 +54,22 @@ def _by_level(
     for k in range(len(rows)):
         if sizes[k] != size:
             size, scale = sizes[k], count / sizes[k]
-        row = rows[k]
-        cell = int(min(positions[k], size - 1) * scale + 1e-9)
-        share = levels[parts[cell], utilities[types[row], cell]]
+        row, at = rows[k], min(positions[k], size - 1)
+        cell = int(at * scale + 1e-9)
+        utility = int(utilities[types[row], cell])
+        if size < count:  # a position is several cells: the mean of their utilities
+            first, stop, total = _first_cell(at, count, size), _first_cell(at + 1, count, size), 0
+            for each in range(first, stop):
+                total += utilities[types[row], each]
+            utility = round(total / (stop - first))
+        share = levels[parts[cell], utility]
         result[k] = share >= 1.0 or (share > 0.0 and _unit(numbers[row], windows[k], seed) < share)
+
+
+@compiled
+def _first_cell(position: int, count: int, size: int) -> int:
+    """Return the first of the cells of a position, in a window that has fewer positions than cells."""
+    return -(-position * count // size)
 
 
 def by_level(utilities: SmallInts, parts: SmallInts, levels: Floats, view: View, seed: int) -> Bools:
@@ -96,18 +105,25 @@ def by_utility(utilities: Floats, below: float, share: float, numbers: Ints, see
 
 
 @compiled
-def _gather(table: NDArray[Any], types: Ints, rows: Ints, positions: Ints, sizes: Ints, result: NDArray[Any]) -> None:
+def _gather(table: Floats, types: Ints, rows: Ints, positions: Ints, sizes: Ints, result: Floats) -> None:
     count, size, scale = table.shape[1], 0, 0.0
     for k in range(len(rows)):
         if sizes[k] != size:
             size, scale = sizes[k], count / sizes[k]
-        at = int(min(positions[k], size - 1) * scale + 1e-9)
+        at, row = min(positions[k], size - 1), types[rows[k]]
+        first = int(at * scale + 1e-9)
+        stop = first + 1
+        if size < count:
+            first, stop = _first_cell(at, count, size), _first_cell(at + 1, count, size)
         for s in range(table.shape[2]):
-            result[s, k] = table[types[rows[k]], at, s]
+            total = 0.0
+            for cell in range(first, stop):
+                total += table[row, cell, s]
+            result[s, k] = total / (stop - first)
 
 
-def by_state(table: NDArray[Any], view: View) -> NDArray[Any]:
-    """Return (S, n): what a table (T, B, S) says about each pair, by state."""
-    result = np.empty((table.shape[2], len(view)), table.dtype)
+def by_state(table: Floats, view: View) -> Floats:
+    """Return (S, n): what a table (T, B, S) says about each pair, by state; the mean, if a position is many cells."""
+    result = np.empty((table.shape[2], len(view)))
     _gather(table, view.types, view.rows, view.positions, view.sizes, result)
     return result

@@ -110,7 +110,6 @@ class History:
         sizes: (W,) how many events it had, or is expected to have.
         bins: B, the cells that positions are put into.
         queries: how the runs of each query fared.
-        event_seconds: the mean time that an event took.
         counts: (W,) the windows that count; None: all.
     """
 
@@ -125,7 +124,6 @@ class History:
     sizes: Ints
     bins: int
     queries: tuple[Progress, ...]
-    event_seconds: float = 0.0
     counts: Bools | None = None
     _pairs: list[tuple[Ints, Ints]] = field(default_factory=list, repr=False, compare=False)
 

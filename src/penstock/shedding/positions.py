@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.plan.tables import Floats, Ints
+from penstock.plan.tables import Ints
 
 
 def cells(positions: Ints, sizes: Ints, count: int) -> tuple[Ints, Ints]:
@@ -44,22 +44,4 @@ def expanded(starts: Ints, counts: Ints) -> Ints:
     """
     ends = np.cumsum(counts)
     result: Ints = np.repeat(starts - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
-    return result
-
-
-def looked_up(table: Floats, rows: Ints, positions: Ints, sizes: Ints) -> Floats:
-    """Return the mean of a table's cells for each position.
-
-    Args:
-        table: (T, B), or (T, B, ·): then the last dimension stays.
-        rows: (n,) which row: the type.
-        positions: (n,) in windows of `sizes` events.
-    """
-    first, many = cells(positions, sizes, table.shape[1])
-    if int(many.max(initial=1)) == 1:
-        plain: Floats = table[rows, first]
-        return plain
-    sums = np.cumsum(np.concatenate([np.zeros_like(table[:, :1]), table], axis=1, dtype=np.float64), axis=1)
-    counts = many.reshape(-1, *[1] * (table.ndim - 2))
-    result: Floats = (sums[rows, first + many] - sums[rows, first]) / counts
     return result

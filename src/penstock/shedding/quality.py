@@ -1,4 +1,7 @@
-"""How good the result of a shed run is against the unshed one (thesis 2.2, equations 2.1 and 2.2)."""
+"""How good the result of a shed run is against the unshed one (thesis 2.2, equations 2.1 and 2.2).
+
+`penstock.reference.quality` says the same of single matches; here they are arrays, millions of them.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.plan.tables import Floats, Ints
+from penstock.reference.quality import Quality
 from penstock.shedding.chance import mixed
 
 
@@ -46,33 +50,6 @@ class Found:
         """Return the matches of windows first .. last-1."""
         chosen = (self.windows >= first) & (self.windows < last)
         return Found(self.queries[chosen], self.windows[chosen], self.events[chosen])
-
-
-@dataclass(frozen=True)
-class Quality:
-    """What was lost and what was invented, weighted by query.
-
-    Attributes:
-        truth: matches that should be found.
-        found: matches that were found.
-        false_negatives: FN_Q (equation 2.2).
-        false_positives: FP_Q (equation 2.1).
-    """
-
-    truth: float
-    found: float
-    false_negatives: float
-    false_positives: float
-
-    @property
-    def lost(self) -> float:
-        """False negatives, as a share of the truth."""
-        return self.false_negatives / self.truth if self.truth else 0.0
-
-    @property
-    def invented(self) -> float:
-        """False positives, as a share of the truth."""
-        return self.false_positives / self.truth if self.truth else 0.0
 
 
 def strict(truth: Found, found: Found, weights: Sequence[float]) -> Quality:

@@ -61,7 +61,7 @@ def load(path: str | Path) -> tuple[Strategy, dict[str, Any]]:
                 f"{folder} has format {whole['version']}, and this version of penstock reads format {VERSION}\n"
                 "  fix: train it again"
             )
-        arrays = {name: _read(folder / f"{_checked(name)}.npy") for name in whole["arrays"]}
+        arrays = {name: read_array(folder / f"{_checked(name)}.npy") for name in whole["arrays"]}
         strategy = _put_together(STRATEGIES[whole["strategy"]], whole["values"], "", arrays)
     except FileNotFoundError as error:
         raise ModelError(f"{folder} holds no whole model: there is no {Path(str(error.filename)).name}") from error
@@ -76,7 +76,8 @@ def _checked(name: str) -> str:
     return name
 
 
-def _read(path: Path) -> np.ndarray[Any, Any]:
+def read_array(path: Path) -> np.ndarray[Any, Any]:
+    """Read an array that numpy has written, and nothing else."""
     with path.open("rb") as file:  # not np.load, which takes archives, too
         array: np.ndarray[Any, Any] = np.lib.format.read_array(file, allow_pickle=False)
     return array

@@ -13,6 +13,7 @@ import numpy as np
 from penstock.plan.tables import Floats, Ints
 
 LEVELS = 101  # utilities of eSPICE are whole numbers from 0 to 100
+UTILITIES: Floats = np.arange(LEVELS, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,6 @@ def cdt(utilities: Ints, shares: Floats) -> Floats:
     occurrences = np.bincount(utilities.reshape(-1), weights=shares.reshape(-1), minlength=LEVELS)
     cumulative: Floats = np.cumsum(occurrences)  # O_u = o_u + O_(u-1)
     return cumulative
-
-
-def utility_threshold(table: Floats, amount: float) -> int:
-    """Return the least u with CDT(u) ≥ amount; the greatest utility, if there is none (algorithm 4, lines 1 to 7)."""
-    return min(int(np.searchsorted(table, amount - 1e-9)), len(table) - 1)
 
 
 @dataclass(frozen=True)
@@ -95,3 +91,8 @@ class Occurrences:
         here = float(self.cumulative[at]) - before
         share = min(1.0, (amount - before) / here) if exact and here > 0 else 1.0
         return Threshold(float(self.values[at]), share)
+
+
+def utility_threshold(table: Floats, amount: float) -> int:
+    """Return the least u with CDT(u) ≥ amount; the greatest utility, if there is none (algorithm 4, lines 1 to 7)."""
+    return int(Occurrences(UTILITIES, table).threshold(amount, exact=False).below)

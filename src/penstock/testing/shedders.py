@@ -12,11 +12,12 @@ import numpy as np
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
 from penstock.plan.tables import Floats
+from penstock.reference.quality import Quality
 from penstock.runtime.costs import OPEN, Costs
 from penstock.runtime.matching import Operator
 from penstock.runtime.training import Unshed, unshed
 from penstock.shedding.history import History
-from penstock.shedding.quality import Found, Quality, strict
+from penstock.shedding.quality import Found, strict
 from penstock.shedding.storing import load, save
 from penstock.shedding.strategies.chance import RandomEvent, RandomRun
 from penstock.shedding.strategies.strategy import Strategy
@@ -163,7 +164,7 @@ def _check_saved(trial: _Trial, strategy: Strategy) -> None:
 
 
 def _check_beats_chance(trial: _Trial, strategy: Strategy) -> None:
-    if isinstance(strategy, RandomEvent | RandomRun):
+    if type(strategy) in (RandomEvent, RandomRun):
         return
     share = 0.1 if strategy.level == "runs" else 0.4
     chance = RandomRun.fitted(trial.history) if strategy.level == "runs" else RandomEvent(7)

@@ -45,6 +45,3 @@ class LatencyDetector:
         horizon = self.horizon or max(events, round(self.buffer / max(load.full_time, 1e-12) / 4))
         left = self.bound - self.buffer - load.waited - shedding
         return left / horizon + (1 - 1 / horizon) / max(load.rate, 1e-9)
-
-    def reset(self) -> None:
-        """Forget nothing: each command is made of the load alone."""

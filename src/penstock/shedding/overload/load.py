@@ -15,7 +15,7 @@ class Load:
         queue: q_size, how many events wait.
         rate: R, events that arrive in a second.
         full_time: l_p, the mean time of an event when nothing is shed: 1 / μ.
-        time: the mean time of an event as things are, with what is shed now.
+        time: the mean time of an event lately, shed or not.
         runs: n_γ, how many runs are open.
     """
 
@@ -52,6 +52,3 @@ class Detector(Protocol):
 
     def command(self, load: Load, events: int) -> Command:
         """Return what must go of the next so many events, or of the runs before they are processed."""
-
-    def reset(self) -> None:
-        """Forget what was commanded before."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from penstock.shedding.overload.load import KEEP_ALL, Command, Load
+
+_FULL = 0.75  # of the way from f · LB to LB: here all events go
 
 
 def longest_queue(bound: float, event_time: float) -> float:
     """Return q_max = LB / l_p: how many events may wait before the bound is broken (section 4.2.4)."""
-    return bound / event_time
+    return bound / max(event_time, 1e-12)
 
 
 def partitions(window: float, q_max: float, f: float) -> int:
@@ -35,50 +37,29 @@ def drop_amount(share: float, partition_size: float) -> float:
 
 @dataclass
 class QueueDetector:
-    """Sheds while q_size > f · q_max.
+    """Sheds a share δ of the events while q_size > f · q_max, with the l_p that events take lately, shed or not.
 
-    With `feedback`, the share starts at δ and is then adjusted to what it brings: the mean time of an event under
-    shedding is measured, and the share changes so that an event takes τ* = 1 / R + (f · LB - l_q) / K: as long as it
-    takes the next one to arrive, and so much less as brings the queue back to f · LB within K events. The paper's δ
-    assumes that a dropped event saves the mean time of an event. It does not: events of little utility often cost
-    little, and what is dropped from a window is still looked at.
+    The paper's δ assumes that a dropped event saves the mean time of an event. With some strategies it saves less:
+    events of little utility often cost little. Then the queue grows on though δ is shed. With `rising`, the share
+    therefore rises from δ to all events as the wait l_q goes through the first three quarters of f · LB .. LB.
 
     Attributes:
         bound: LB, in seconds.
         f: the share of the bound from which on events are shed.
-        feedback: whether the share is adjusted; else it is δ, as in the paper.
+        rising: whether the share rises as the bound comes near; else it is δ, as in the paper.
     """
 
     bound: float
     f: float = 0.8
-    feedback: bool = True
-    _share: float = field(default=0.0, init=False)
-    _events: int = field(default=0, init=False)  # since the share was last adjusted
+    rising: bool = True
 
     def command(self, load: Load, events: int) -> Command:
         """Return the share of events to drop."""
-        q_max = longest_queue(self.bound, load.full_time)
-        is_full = load.queue > self.f * q_max or load.waited > self.f * self.bound
-        if not self.feedback:
-            return Command(overload_ratio(load.rate, load.full_time)) if is_full else KEEP_ALL
-        if self._share == 0.0:
-            if not is_full:
-                return KEEP_ALL
-            self._share, self._events = max(0.01, overload_ratio(load.rate, load.full_time)), 0
-        elif self._events >= self._horizon(q_max) / 8:
-            self._adjust(load, q_max)
-        self._events += events
-        return Command(self._share)
-
-    def _horizon(self, q_max: float) -> float:
-        """Return K, half the events between f · q_max and q_max."""
-        return max(8.0, (1 - self.f) * q_max / 2)
-
-    def _adjust(self, load: Load, q_max: float) -> None:
-        wanted = 1.0 / max(load.rate, 1e-9) + (self.f * self.bound - load.waited) / self._horizon(q_max)
-        kept = (1.0 - self._share) * min(1.25, max(0.5, wanted / max(load.time, 1e-12)))
-        self._share, self._events = 1.0 - min(1.0, max(kept, 1e-3)), 0
-
-    def reset(self) -> None:
-        """Forget what was commanded before."""
-        self._share, self._events = 0.0, 0
+        q_max = longest_queue(self.bound, load.time)
+        if load.queue <= self.f * q_max and load.waited <= self.f * self.bound:
+            return KEEP_ALL
+        kept = 1.0 - overload_ratio(load.rate, load.full_time)
+        if self.rising:
+            way = (load.waited - self.f * self.bound) / ((1 - self.f) * self.bound)
+            kept *= min(1.0, max(0.0, 1.0 - way / _FULL))
+        return Command(1.0 - kept)

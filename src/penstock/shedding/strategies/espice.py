@@ -12,7 +12,7 @@ from penstock.shedding.deciding import by_level
 from penstock.shedding.history import History
 from penstock.shedding.overload.queueing import drop_amount
 from penstock.shedding.strategies.strategy import Strategy
-from penstock.shedding.thresholds import LEVELS, cdt, utility_threshold
+from penstock.shedding.thresholds import LEVELS, UTILITIES, Occurrences, cdt
 from penstock.shedding.views import Decision, Effort, Level, View
 
 
@@ -66,13 +66,8 @@ class Espice(Strategy):
         self._parts = (np.arange(cells) * partitions // cells).astype(np.uint16)
         self._levels = np.zeros((partitions, LEVELS))
         for levels, table in zip(self._levels, tables, strict=True):
-            amount = drop_amount(share, float(table[-1]))
-            if amount > 0:
-                threshold = utility_threshold(table, amount)
-                before = float(table[threshold - 1]) if threshold else 0.0
-                levels[: threshold + 1] = 1.0
-                if self.exact and table[threshold] > before:
-                    levels[threshold] = min(1.0, (amount - before) / float(table[threshold] - before))
+            threshold = Occurrences(UTILITIES, table).threshold(drop_amount(share, float(table[-1])), exact=self.exact)
+            levels[:] = np.where(threshold.below > UTILITIES, 1.0, (threshold.below == UTILITIES) * threshold.share)
 
     def tables(self, partitions: int) -> Floats:
         """Return CDT of each partition: (partitions, 101)."""

@@ -50,7 +50,7 @@ class HspicePM(Strategy):
     def __post_init__(self) -> None:
         flat = [np.concatenate([each.reshape(-1) for each in group]) for group in (self.tables, self.virtual)]
         self._occurrences = Occurrences.of(*flat)
-        self._hidden = tuple(np.zeros(table.shape, np.bool_) for table in self.tables)
+        self._threshold = NOTHING
 
     @classmethod
     def fitted(cls, history: History, **options: Any) -> Self:
@@ -64,12 +64,11 @@ class HspicePM(Strategy):
 
     def aim(self, share: float, partitions: int = 1) -> None:
         """Find u_th = UT_th(ρ_v), where ρ_v = ρ · ws_v / ws of the virtual window are to go (section 5.2.1.3)."""
-        threshold = self._occurrences.threshold(share * self._occurrences.total, exact=False)
-        self._hidden = tuple(table <= threshold.below for table in self.tables)
+        self._threshold = self._occurrences.threshold(share * self._occurrences.total, exact=False)
 
     def decide(self, view: View) -> Decision:
         """Return from which runs an event is hidden (algorithm 5)."""
-        return Decision(hidden=tuple(by_state(table, view) for table in self._hidden))
+        return Decision(hidden=tuple(by_state(table, view) <= self._threshold.below for table in self.tables))
 
 
 @dataclass

@@ -16,6 +16,8 @@ from penstock.errors import InternalError
 from penstock.pattern import ast
 from penstock.plan.layout import EVENT_HIGH, EVENT_LOW, EVENT_PART, EVENT_POS, EVENT_SEQ, EVENT_TS
 from penstock.plan.tables import Bools, Ints
+from penstock.shedding.positions import cells as bins
+from penstock.shedding.positions import expanded
 from penstock.spark.training.observing import Observer, Seen, Shape, Subject, Tally
 
 _FAR = np.iinfo(np.int64).max
@@ -30,38 +32,6 @@ _TAKEN_OVER = (EVENT_SEQ, -1, EVENT_TS, EVENT_POS, EVENT_PART, EVENT_LOW, EVENT_
 def contributions(subject: Subject) -> Observer:
     """Return what counts the contributions of a query's events."""
     return InSpans(subject) if subject.query.window is None else InWindows(subject)
-
-
-def expanded(starts: Ints, counts: Ints) -> Ints:
-    """Return start, start + 1, … for each start, as many as its count says.
-
-    Examples:
-        >>> expanded(np.array([3, 7]), np.array([2, 3])).tolist()
-        [3, 4, 7, 8, 9]
-    """
-    ends = np.cumsum(counts)
-    result: Ints = np.repeat(starts - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
-    return result
-
-
-def bins(positions: Ints, sizes: Ints, count: int) -> tuple[Ints, Ints]:
-    """Return the first bin of positions in windows of these sizes, and how many bins each is in.
-
-    A window of more positions than bins is scaled down: position p is in bin p · bins // size, with its neighbours. One
-    of fewer is scaled up: bin b has position b · size // bins, so a position is in several (eSPICE 3.6, "variable
-    window size").
-
-    Examples:
-        >>> [part.tolist() for part in bins(np.arange(4), np.full(4, 4), 2)]
-        [[0, 0, 1, 1], [1, 1, 1, 1]]
-        >>> [part.tolist() for part in bins(np.arange(2), np.full(2, 2), 5)]
-        [[0, 3], [3, 2]]
-    """
-    if int(sizes.min(initial=count)) >= count:
-        return positions * count // sizes, np.ones(len(positions), np.int64)
-    is_up = sizes < count
-    first = np.where(is_up, -(-positions * count // sizes), positions * count // sizes)
-    return first, np.where(is_up, -(-(positions + 1) * count // sizes) - first, 1)
 
 
 class Held:

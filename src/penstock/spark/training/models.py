@@ -15,6 +15,7 @@ import numpy as np
 
 from penstock.errors import PenstockError
 from penstock.plan.tables import Floats, Ints
+from penstock.shedding.storing import read_array
 
 FORMAT, VERSION = "penstock model", 1
 _FILE = "model.json"
@@ -172,15 +173,9 @@ def _loaded(folder: Path, place: int, about: dict[str, Any]) -> Observed:
     names = [str(name) for name in about["sums"]]
     if any(not name.isidentifier() for name in names):
         raise ValueError(f"no names of arrays: {names}")
-    sums = {name: _array(folder / f"{place}.{name}.npy") for name in names}
+    sums = {name: read_array(folder / f"{place}.{name}.npy") for name in names}
     states = tuple(tuple(map(str, state)) for state in about["states"])
     return Observed(str(about["query"]), about["name"], float(about["weight"]), states, sums)
-
-
-def _array(path: Path) -> Ints:
-    with path.open("rb") as file:  # not np.load, which takes archives, too
-        array: Ints = np.lib.format.read_array(file, allow_pickle=False)
-    return array
 
 
 def _check_shapes(observed: Observed, types: int, folder: Path) -> None:
