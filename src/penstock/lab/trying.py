@@ -142,7 +142,6 @@ def _run(cell: Cell, experiment: Experiment, prepared: Prepared, options: Mappin
     shedder = Shedder(strategy, _detector(strategy, experiment, prepared.learned), experiment.bound, experiment.f)
     run = Loop(
         operator, VirtualClock(arrivals), prepared.costs, shedder, full_time=prepared.truth.event_seconds,
-        slice_events=_at_once(experiment),
     )()  # fmt: skip
     done = time.perf_counter()
     return {
@@ -150,11 +149,6 @@ def _run(cell: Cell, experiment: Experiment, prepared: Prepared, options: Mappin
         "match_probability": prepared.match_probability, "events": operator.stream.size, "pairs": run.pairs,
         "overhead": run.overhead, "model_seconds": built - begun, "run_seconds": done - built,
     }  # fmt: skip
-
-
-def _at_once(experiment: Experiment) -> int:
-    """Return how many events are decided about at once: twelve times between f · LB and the bound."""
-    return max(8, round((1 - experiment.f) * experiment.bound * experiment.capacity / 12))
 
 
 def _detector(strategy: Strategy, experiment: Experiment, learned: Unshed) -> Detector:

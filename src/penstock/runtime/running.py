@@ -23,6 +23,7 @@ from penstock.shedding.strategies.strategy import Strategy
 from penstock.shedding.views import NOTHING, Decision, View
 
 _SLICES = 16  # in the time between f · bound and the bound
+_LEAST, _MOST = 8, 4096  # events of a slice
 _SMOOTH = 0.3  # how much the newest slice counts in means
 
 
@@ -74,9 +75,8 @@ class Loop:
     slice_events: int | None = None
     learner: Learner | None = None
     run: Run = field(init=False)
-    _time: float = field(default=0.0, init=False)  # mean seconds of an event, lately
+    _unit_time: float = field(default=0.0, init=False)  # of an event or a pair, lately
     _aimed: tuple[float, int] = field(default=(0.0, 1), init=False)
-    _seen: int = field(default=0, init=False)  # events that were looked at
     _marked: Bools = field(default_factory=lambda: np.zeros(0, np.bool_), init=False)  # windows that are never shed
     _judge: Judge | None = field(default=None, init=False)
 
@@ -85,7 +85,8 @@ class Loop:
         stream, clock = self.operator.stream, self.clock
         stop = stream.size if stop is None else stop
         self.run = Run(np.zeros(stop - start), shed_by_cell=np.zeros((len(stream.names), 20), np.int64))
-        self._time, found, at = self.full_time, [], start
+        found, at = [], start
+        self._unit_time = self.full_time * (stop - start) / max(1, self._work(stop) - self._work(start))
         self.operator.keeps_ledger = isinstance(clock, VirtualClock)
         self._begin()
         while at < stop:
@@ -122,7 +123,8 @@ class Loop:
             return at
         # In real time another process may hold this one up for a while, which no estimate knows.
         part = 4 if isinstance(self.clock, VirtualClock) else 2
-        margin = max((1 - self.shedder.f) * self.shedder.bound / part, 2 * self._slice_size() * self._time)
+        expected = (self._work(self._slice_end(at, stop)) - self._work(at)) * self._unit_time
+        margin = max((1 - self.shedder.f) * self.shedder.bound / part, 2 * expected)
         latest = self.clock.now() - max(self.shedder.bound - margin, 0.5 * self.shedder.bound)
         overdue = min(int(np.searchsorted(self.clock.arrivals, latest)), self.clock.arrived(), stop - start)
         if overdue + start <= at:
@@ -132,28 +134,30 @@ class Loop:
         self.run.overdue += overdue + start - at
         return overdue + start
 
-    def _slice_size(self) -> int:
-        if self.slice_events is not None:
-            return self.slice_events
-        if self.shedder is None or not self._time:
-            return 1024
+    def _slice_end(self, at: int, stop: int) -> int:
+        """Return where a slice ends that is short against the time between f · bound and the bound."""
+        if self.slice_events is not None or self.shedder is None or not self._unit_time:
+            return min(stop, at + (self.slice_events or 1024))
         seconds = (1 - self.shedder.f) * self.shedder.bound / _SLICES
-        return int(np.clip(seconds / max(self._time, self._deciding_time()), 8, 4096))
+        units = seconds / max(self._unit_time, self._deciding_time())
+        end = int(np.searchsorted(self.operator.stream.work, self._work(at) + units))
+        return min(stop, max(at + _LEAST, min(end, at + _MOST)))
+
+    def _work(self, at: int) -> int:
+        """Return how many events, and pairs of an event and a window, come before an event."""
+        return int(self.operator.stream.work[at])
 
     def _deciding_time(self) -> float:
-        """Return what decisions about an event may take, in virtual time: shedding that begins may cost more first."""
+        """Return what decisions about a pair may take, in virtual time: shedding that begins may cost more first."""
         assert self.shedder is not None
-        effort = self.shedder.strategy.effort
-        per_event = self.run.pairs / max(1, self._seen) if effort.per != "event" else 1.0
-        return self.costs.of_decision(effort) * per_event * 1e-9
+        return self.costs.of_decision(self.shedder.strategy.effort) * 1e-9
 
     def _slice(self, at: int, start: int, stop: int) -> tuple[Step, int]:
         """Process the next slice; return what it brought and where it ended."""
         clock, begun = self.clock, time.perf_counter()
-        size = self._slice_size()
+        end = self._slice_end(at, stop)
         if not isinstance(clock, VirtualClock):  # only what is there
-            size = min(size, max(1, clock.arrived() - (at - start)))
-        end = min(stop, at + size)
+            end = min(end, max(at + 1, clock.arrived() + start))
         view = self.operator.stream.view(at, end)
         waiting = max(clock.arrived() - (at - start), 0)
         asked = time.perf_counter()
@@ -171,7 +175,7 @@ class Loop:
         self._look_back(at, end, view, decision, step, command)
         self.run.deciding += decided - asked
         self.run.working += time.perf_counter() - begun
-        self._learn_times(spent / (end - at), command)
+        self._learn_times(spent, at, end, command)
         return step, end
 
     def _look_back(
@@ -215,7 +219,9 @@ class Loop:
         arrived = clock.arrived()
         rate = (arrived - int(np.searchsorted(clock.arrivals[:arrived], now - horizon))) / horizon
         waited = max(0.0, now - float(clock.arrivals[at - start]))
-        return Load(waited, waiting, rate, self.full_time, self._time, self.operator.open_runs())
+        queued = (self._work(at + max(waiting, 1)) - self._work(at)) / max(waiting, 1)
+        event_time = self._unit_time * queued or self.full_time
+        return Load(waited, waiting, rate, self.full_time, event_time, self.operator.open_runs())
 
     def _aim(self, share: float, view: View) -> None:
         """Tell the strategy how much must go, if that has changed."""
@@ -279,9 +285,10 @@ class Loop:
     def _by_states(self, step: Step) -> list[tuple[Ints, int]]:
         return [(ledger, len(states)) for ledger, states in zip(step.ledgers, self.operator.engine.states, strict=True)]
 
-    def _learn_times(self, seconds: float, command: Command) -> None:
-        """Take the mean time of the slice's events into account."""
-        self._time = seconds if not self._time else (1 - _SMOOTH) * self._time + _SMOOTH * seconds
+    def _learn_times(self, spent: float, at: int, end: int, command: Command) -> None:
+        """Take what a slice took into account in the mean times."""
+        seconds, unit = spent / (end - at), spent / (self._work(end) - self._work(at))
+        self._unit_time = unit if not self._unit_time else (1 - _SMOOTH) * self._unit_time + _SMOOTH * unit
         if command.share == 0 and not command.runs:
             self.full_time = seconds if not self.full_time else 0.98 * self.full_time + 0.02 * seconds
 
@@ -290,7 +297,6 @@ class Loop:
     ) -> None:  # fmt: skip
         shed = int(step.is_shed.sum())
         self.run.pairs += len(view)
-        self._seen += len(view.types)
         self.run.shed_pairs += shed
         if shed:
             cell = np.minimum(view.positions * 20 // view.sizes, 19)

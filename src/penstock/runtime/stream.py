@@ -53,6 +53,7 @@ class Stream:
         self.low, self.high, self.places = empty, empty, empty
         self.columns: dict[str, Floats] = {}  # numeric attributes, and how they have changed
         self.starts, self._sizes = empty, empty  # of windows: place of the first event; size, 0 if not known yet
+        self.work = np.zeros(1, np.int64)  # events and pairs before each event, and in all
         self._raw: dict[str, Any] = {}
 
     def take(self, batch: Any) -> None:
@@ -81,6 +82,7 @@ class Stream:
         else:
             self.low = self.high = np.arange(self.size)
             self.starts, self._sizes = self.places, np.ones(self.size, np.int64)
+        self.work = np.concatenate([[0], np.cumsum(1 + np.maximum(self.high - self.low + 1, 0))])
 
     def _note_windows(self, low: Ints, high: Ints) -> None:
         """Number windows from 0 on, without gaps, in the order in which they open; note where each begins."""

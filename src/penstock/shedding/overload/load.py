@@ -15,7 +15,7 @@ class Load:
         queue: q_size, how many events wait.
         rate: R, events that arrive in a second.
         full_time: l_p, the mean time of an event when nothing is shed: 1 / μ.
-        time: the mean time of an event lately, shed or not.
+        time: the mean time of the events that wait, by what events took lately, shed or not.
         runs: n_γ, how many runs are open.
     """
 
