@@ -24,6 +24,7 @@ from penstock.shedding.views import NOTHING, Decision, View
 
 _SLICES = 16  # in the time between f · bound and the bound
 _LEAST, _MOST = 8, 4096  # events of a slice
+_LONG = 4.0  # times the bound: over so long the mean time of an unshed event is taken
 _SMOOTH = 0.3  # how much the newest slice counts in means
 
 
@@ -289,8 +290,9 @@ class Loop:
         """Take what a slice took into account in the mean times."""
         seconds, unit = spent / (end - at), spent / (self._work(end) - self._work(at))
         self._unit_time = unit if not self._unit_time else (1 - _SMOOTH) * self._unit_time + _SMOOTH * unit
-        if command.share == 0 and not command.runs:
-            self.full_time = seconds if not self.full_time else 0.98 * self.full_time + 0.02 * seconds
+        if command.share == 0 and not command.runs and self.shedder is not None:
+            part = min(1.0, (end - at) * self.full_time / (_LONG * self.shedder.bound)) if self.full_time else 1.0
+            self.full_time += part * (seconds - self.full_time)
 
     def _note(
         self, view: View, step: Step, command: Command, latencies: Floats, waiting: int, dropped: int
