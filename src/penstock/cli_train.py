@@ -38,7 +38,7 @@ def train(
     show: Annotated[Path | None, typer.Option("--show", help="Show a model instead of training one.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the model as a page with heat maps, too.")] = None,
 ) -> None:
-    """Learn from a history what events or runs are worth, for `penstock detect` with [shedding] and for pk.Shedding."""
+    """Learn from a history what events or runs are worth, for the shedding of `penstock detect` and for pk.Shedding."""
     try:
         if show is not None:
             _show(show, html)
