@@ -18,6 +18,7 @@ from penstock.lab.demo.market import VARIABLES, query, role
 from penstock.lab.replaying import Replay, sent_by
 from penstock.spark import Listener, Progress, detect
 
+PARTS = 20  # of a stream, by which shed events are counted
 LAST_BATCH_S = 60.0  # how long the last batch of a stream may take
 
 Match = tuple[int, ...]
@@ -50,14 +51,20 @@ class Moment:
 
 @dataclass
 class Played:
-    """What came out of a stream."""
+    """What came out of a stream.
+
+    Attributes:
+        points: the rates that it was sent at.
+        part: how many events are a part of the stream, by which shed events are counted.
+    """
 
     points: list[tuple[float, float]]
+    part: int
     start: float = 0.0
     moments: list[Moment] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     found: set[Match] = field(default_factory=set)
-    shed_by_role: Counter[str] = field(default_factory=Counter)
+    shed_by_cell: Counter[tuple[str, int]] = field(default_factory=Counter)  # what a symbol is, part of the stream
     rows: int = 0
     shed: int = 0
     batches: list[Progress] = field(default_factory=list)
@@ -69,7 +76,7 @@ class Played:
         waited, matches = [0.0], 0
         for at in range(len(columns["output"])):
             if columns["output"][at] == "shed":
-                self.shed_by_role[role(columns["type"][at])] += columns["count"][at]
+                self.shed_by_cell[role(columns["type"][at]), columns["part"][at]] += columns["count"][at]
                 continue
             waited.append(now - columns["us"][at] / 1e6)
             self.found.add(tuple(int(columns[name][at]) for name in VARIABLES))
@@ -100,15 +107,15 @@ def play(
     shown: Callable[[Played], None],
 ) -> Played:  # fmt: skip
     """Send quotes at a rate, and detect; return what was seen by the time at which the last was sent."""
-    played = Played(points)
-
+    played = Played(points, max(1, sent_by(points[-1][1], points) // PARTS))
     over = threading.Event()
 
     def sink(frame: Any, number: int) -> None:
         if over.is_set():
             raise _OverError  # in the middle of a batch Spark would print what it was doing
         numbers = [f"{name}[0].number AS {name}" for name in VARIABLES]
-        rows = frame.selectExpr("output", "event.type AS type", "unix_micros(arrived_ts) AS us", *numbers)
+        part = f"event.number div {played.part} AS part"
+        rows = frame.selectExpr("output", "event.type AS type", part, "unix_micros(arrived_ts) AS us", *numbers)
         played.note(rows.groupBy(*rows.columns).count().toArrow().to_pydict())  # many rows of a type are one
 
     def receive(progress: Progress) -> None:

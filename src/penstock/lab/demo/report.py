@@ -27,7 +27,8 @@ def page(facts: Mapping[str, Any], runs: Mapping[str, Sequence[Moment]]) -> str:
         "<h2>Latency of matches</h2>", _latencies(runs, facts["bound"]), _table(facts["table"]),
         "<p>False negatives: matches of all events sent that were not found by the time the last was sent. False"
         " positives: matches found that are not among those of all events.</p>",
-        "<h2>What was shed</h2>", _bars(facts["shed_by_role"], facts["sent_by_role"]),
+        "<h2>What was shed</h2><p>Of the symbols that lead, that follow and that do neither, the share of events that"
+        " was shed, by their place in the stream.</p>", _cells(facts["shed_by_cell"], facts["sent_by_cell"]),
         "<h2>What the model says</h2><p>Events of a type in matches of the history, by the Spark job that trained it;"
         f" the greatest first.</p>{_bars_of(facts['utilities'])}",
         f"<h2>The query</h2><pre>{escape(facts['query'])}</pre>",
@@ -84,19 +85,35 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     return f"<table><tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>{body}</table>"
 
 
-def _bars(shed: Mapping[str, int], sent: Mapping[str, int]) -> str:
-    return _bars_of({name: shed.get(name, 0) / max(1, count) for name, count in sent.items()}, " of those sent")
+def _cells(shed: Mapping[tuple[str, int], int], sent: Mapping[tuple[str, int], int]) -> str:
+    """Return shares as a heat map: a row for what symbols are, a column for a part of the stream."""
+    names = sorted({name for name, _ in sent})
+    parts = 1 + max((part for _, part in sent), default=0)
+    wide = (_WIDTH - 220) / parts
+    lines = []
+    for row, name in enumerate(names):
+        y = 6 + 30 * row
+        lines.append(f'<text x="100" y="{y + 18}" text-anchor="end" font-size="13">{escape(name)}</text>')
+        for part in range(parts):
+            share = shed.get((name, part), 0) / max(1, sent.get((name, part), 0))
+            lines.append(
+                f'<rect x="{108 + wide * part:.1f}" y="{y}" width="{wide - 1:.1f}" height="26" fill="#1f6f8b"'
+                f' fill-opacity="{0.06 + 0.94 * min(1.0, share):.3f}"><title>{100 * share:.1f} %</title></rect>'
+            )
+        whole = [sum(count for (other, _), count in cells.items() if other == name) for cells in (shed, sent)]
+        share = 100 * whole[0] / max(1, whole[1])
+        lines.append(f'<text x="{_WIDTH - 104}" y="{y + 18}" font-size="12">{share:.1f} % in all</text>')
+    return f'<svg viewBox="0 0 {_WIDTH} {12 + 30 * len(names)}" role="img" aria-label="shed">{"".join(lines)}</svg>'
 
 
-def _bars_of(values: Mapping[str, float], what: str = "") -> str:
+def _bars_of(values: Mapping[str, float]) -> str:
     most = max([*values.values(), 1e-9])
     lines = []
     for place, (name, value) in enumerate(values.items()):
         y = 6 + 24 * place
-        shown = f"{100 * value:.1f} %{what}" if what else f"{value:g}"
         lines.append(
             f'<text x="100" y="{y + 13}" text-anchor="end" font-size="13">{escape(name)}</text>'
             f'<rect x="108" y="{y}" width="{520 * value / most:.1f}" height="16" fill="#1f6f8b"/>'
-            f'<text x="{116 + 520 * value / most:.1f}" y="{y + 13}" font-size="12">{shown}</text>'
+            f'<text x="{116 + 520 * value / most:.1f}" y="{y + 13}" font-size="12">{value:g}</text>'
         )
     return f'<svg viewBox="0 0 {_WIDTH} {12 + 24 * len(values)}" role="img" aria-label="bars">{"".join(lines)}</svg>'

@@ -67,19 +67,23 @@ class Told:
         self._live.update(Text(" │ ").join(parts))
 
 
-def run(folder: Path, console: Console, seconds: float = 20.0) -> dict[str, Any]:
+def run(
+    folder: Path, console: Console, seconds: float = 20.0, rows: int = ROWS, history: int = HISTORY
+) -> dict[str, Any]:  # fmt: skip
     """Run the demo, and write report.html into a folder; return the facts.
 
     Args:
         folder: where to.
         console: for progress.
         seconds: how long each of the two streams is fed.
+        rows: how many quotes are made.
+        history: how many of them, the first, are learned from.
     """
     with tempfile.TemporaryDirectory() as name, Told(console) as told:
         told.begin("starting Spark")
         spark = session("penstock-demo", **_SETTINGS)
         try:
-            facts, runs = _played(spark, Path(name), told, seconds)
+            facts, runs = _played(spark, Path(name), told, seconds, rows, history)
         finally:
             spark.stop()
         told.begin("")
@@ -90,11 +94,11 @@ def run(folder: Path, console: Console, seconds: float = 20.0) -> dict[str, Any]
 
 
 def _played(
-    spark: Any, folder: Path, told: Told, seconds: float
+    spark: Any, folder: Path, told: Told, seconds: float, rows: int, history: int
 ) -> tuple[dict[str, Any], dict[str, Played]]:  # fmt: skip
-    told.begin(f"making {ROWS:,} quotes")
-    past, future = written(spark, ROWS, HISTORY, folder)
-    told.begin(f"training eSPICE on the first {HISTORY:,}, as a Spark job")
+    told.begin(f"making {rows:,} quotes")
+    past, future = written(spark, rows, history, folder)
+    told.begin(f"training eSPICE on the first {history:,}, as a Spark job")
     fitted = espice_of(collect(spark.read.parquet(str(past)), query()))
     told.begin("finding out what this machine can do")
     capacity = _capacity(spark, future, folder)
@@ -106,12 +110,14 @@ def _played(
         told.begin(f"200 % ({rate:,.0f} events/s) {name}")
         runs[name] = play(spark, future, points, how, told.batch)
     told.begin("finding all matches, as a batch")
-    sent = min(sent_by(seconds, points), ROWS - HISTORY)
+    sent = min(sent_by(seconds, points), rows - history)
     truth = _truth(spark, future, sent)
-    types = Counter(map(role, pq.read_table(future, columns=["type"]).column("type").slice(0, sent).to_pylist()))
+    types = pq.read_table(future, columns=["type"]).column("type").slice(0, sent).to_pylist()
+    part = runs["with shedding"].part
+    sent_by_cell = Counter((role(each), number // part) for number, each in enumerate(types))
     facts = {
         "words": WORDS, "query": TEXT, "capacity": capacity, "rate": rate, "seconds": seconds, "bound": BOUND_S,
-        "truth": len(truth), "sent_by_role": dict(types), "shed_by_role": dict(runs["with shedding"].shed_by_role),
+        "truth": len(truth), "sent_by_cell": sent_by_cell, "shed_by_cell": runs["with shedding"].shed_by_cell,
         "runs": {name: _judged(played, truth) for name, played in runs.items()},
         "utilities": _utilities(fitted),
     }  # fmt: skip

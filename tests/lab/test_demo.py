@@ -1,0 +1,41 @@
+"""The demo runs from end to end, and its page says what it saw. How fast it is depends on the machine."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from rich.console import Console
+from penstock.lab.demo.running import run
+facts = run(Path(sys.argv[1]), Console(stderr=True), seconds=8.0, rows=160_000, history=60_000)
+for cells in ("sent_by_cell", "shed_by_cell"):
+    facts[cells] = sum(facts[cells].values())
+print(json.dumps(facts))
+"""
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    facts = json.loads(done.stdout)
+    assert facts["rate"] == 2 * facts["capacity"] > 0
+    assert facts["truth"] > 0
+    without, kept = facts["runs"]["without shedding"], facts["runs"]["with shedding"]
+    assert without["shed"] == 0 < kept["shed"]
+    assert facts["shed_by_cell"] == kept["shed"]
+    for each in (without, kept):
+        assert each["matches"] == facts["truth"] - each["false_negatives"] + each["false_positives"]
+    assert without["false_positives"] == 0
+
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("<polyline") == 2
+    assert all(len(points.split()) > 1 for points in re.findall(r'points="([^"]*)"', page))
+    assert page.count("% in all") == 3
+    assert "http" not in page
