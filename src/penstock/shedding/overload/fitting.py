@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -9,13 +10,13 @@ import numpy as np
 
 from penstock.plan.tables import Floats
 
-_Terms = Callable[[Floats], Floats]
-FORMS: Mapping[str, _Terms] = {
-    "constant": lambda n: np.stack([np.ones_like(n)]),
-    "root": lambda n: np.stack([np.ones_like(n), np.sqrt(n)]),
-    "linear": lambda n: np.stack([np.ones_like(n), n]),
-    "n log n": lambda n: np.stack([np.ones_like(n), n * np.log2(n + 1)]),
-    "quadratic": lambda n: np.stack([np.ones_like(n), n * n]),
+# What a form has besides a constant. Plain numbers: a fit is asked once for every slice of events.
+FORMS: Mapping[str, Callable[[float], float] | None] = {
+    "constant": None,
+    "root": math.sqrt,
+    "linear": lambda n: n,
+    "n log n": lambda n: n * math.log2(n + 1),
+    "quadratic": lambda n: n * n,
 }
 _FOLDS = 4
 
@@ -26,7 +27,7 @@ class Fit:
 
     Attributes:
         form: one of FORMS.
-        factors: of its terms.
+        factors: the constant, and the factor of the form's term.
         error: the mean squared error on measurements that it was not fitted to.
     """
 
@@ -36,7 +37,8 @@ class Fit:
 
     def __call__(self, runs: float) -> float:
         """Return the time with so many runs."""
-        return float(np.dot(self.factors, FORMS[self.form](np.asarray(float(runs)))))
+        term = FORMS[self.form]
+        return self.factors[0] if term is None else self.factors[0] + self.factors[1] * term(runs)
 
     def inverse(self, time: float, most: int) -> int:
         """Return the greatest number of runs, up to `most`, with which it takes at most this time: f⁻¹; 0 if none."""
@@ -68,7 +70,8 @@ def fitted(runs: Floats, times: Floats) -> Fit:
 
 def _try(form: str, runs: Floats, times: Floats) -> Fit | None:
     """Return a fit with its error when folds are left out one after the other; None if it falls somewhere."""
-    terms = FORMS[form](runs).T
+    term = FORMS[form]
+    terms = np.stack([np.ones_like(runs), *([[term(n) for n in runs]] if term is not None else [])]).T
     scales = np.maximum(np.abs(terms).max(axis=0), 1e-300)  # so that no term is much larger than the others
     terms = terms / scales
     factors = np.linalg.lstsq(terms, times, rcond=None)[0]
