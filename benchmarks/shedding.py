@@ -171,7 +171,7 @@ def building() -> None:
 def in_real_time() -> bool:
     """Feed an operator from another process at more than it can do; say how late events are."""
     print("real time: bound 1 s, f 0.8; events arrive from another process; latency in seconds")
-    learned, whole = unshed(query(1200), events(EVENTS), Costs(), is_split=True), events(8 * EVENTS)
+    learned, whole = unshed(query(1200), events(EVENTS), Costs(), is_split=True, is_real=True), events(8 * EVENTS)
     assert learned.history is not None
     names, is_kept = learned.history.names, True
 
@@ -189,10 +189,8 @@ def in_real_time() -> bool:
         for name in ("random-event", "espice", "pspice", "hspice-pm"):
             made, operator = STRATEGIES[name].fitted(learned.history), taken()
             detector: Any = QueueDetector(1.0)
-            if made.level == "runs":  # as fast as it really is, and no faster with fewer runs than was learned
-                factor = 1 / (capacity * learned.event_seconds)
-                slower = Fit(learned.event_time.form, tuple(factor * each for each in learned.event_time.factors))
-                detector = LatencyDetector(1.0, 0.2, slower, Fit("linear", (0.0, 2e-8)))
+            if made.level == "runs":
+                detector = LatencyDetector(1.0, 0.2, learned.event_time, learned.shed_time)
             with Feeder(Constant(rate).arrivals(operator.stream.size, capacity)) as clock:
                 run = Loop(operator, clock, Costs(), Shedder(made, detector, 1.0), full_time=1 / capacity)()
             late = run.percentile(0.999)

@@ -15,6 +15,7 @@ from penstock.runtime.costs import Costs
 from penstock.runtime.matching import Operator
 from penstock.runtime.measures import Run
 from penstock.runtime.running import Loop
+from penstock.runtime.timing import timed
 from penstock.shedding.history import History
 from penstock.shedding.overload.fitting import Fit, fitted
 
@@ -28,7 +29,7 @@ class Unshed:
     Attributes:
         history: what strategies learn from; None if it was not asked for.
         run: the truth, as a run.
-        event_seconds: the mean virtual time of an event: 1 / capacity.
+        event_seconds: the mean time of an event, virtual or real: 1 / capacity.
         event_time: f(n), the time of an event as a function of the number of runs.
         shed_time: g(n), the time to drop runs.
     """
@@ -47,9 +48,19 @@ class Unshed:
 
 def unshed(
     queries: Sequence[tuple[ast.Query, float]], events: Any, costs: Costs, *, is_split: bool, bins: int | None = None,
-    is_observed: bool = True,
+    is_observed: bool = True, is_real: bool = False,
 ) -> Unshed:  # fmt: skip
-    """Process a stream in virtual time, and shed nothing."""
+    """Process a stream, and shed nothing.
+
+    Args:
+        queries: with their weights.
+        events: of the whole stream.
+        costs: of work in virtual time.
+        is_split: whether windows are matched on their own.
+        bins: how many cells a window has in a history.
+        is_observed: whether there is a history.
+        is_real: whether times are those of this machine, taken in a pass of their own; else they are virtual.
+    """
     operator = Operator(queries, is_split=is_split, bins=bins)
     operator.take(events)
     if is_observed:
@@ -60,6 +71,10 @@ def unshed(
     loop = Loop(operator, VirtualClock(np.zeros(size)), costs, slice_events=events_at_once)
     run = loop()
     history = operator.history(size, costs) if is_observed else None
+    if is_real:
+        again = Operator(queries, is_split=is_split)
+        again.take(events)
+        return Unshed(history, run, *timed(again, events_at_once))
     runs, times = _samples(run, size, events_at_once)
     mean = float(run.moments[-1].at / size)
     fits = fitted(runs, times), Fit("linear", (0.0, costs.rank * 1e-9))
