@@ -40,6 +40,7 @@ class Row:
         seeds: how many runs.
         means: by measure.
         deviations: likewise.
+        curve: the greatest latency in each of some equal parts of the run, one after the other, in seconds.
     """
 
     experiment: str
@@ -50,6 +51,7 @@ class Row:
     seeds: int
     means: dict[str, float]
     deviations: dict[str, float]
+    curve: tuple[float, ...] = ()
 
     @property
     def point(self) -> tuple[int, float]:

@@ -41,7 +41,7 @@ def plot(spec: Spec, figure: Figure, rows: list[Row]) -> dict[str, Any]:
         ) from error
     experiment, measure = spec.experiment(figure.experiment), MEASURES[figure.y]
     mine = [row for row in rows if row.experiment == figure.experiment]
-    points = [_point(row, figure) for row in mine]
+    points = [point for row in mine for point in (_over_time(row) if figure.x == "time" else [_point(row, figure)])]
     names = [each.name for each in experiment.strategies]
     several = figure.x != "rate" and len({row.rate for row in mine}) > 1
     kind = _kind(experiment, figure)
@@ -53,10 +53,19 @@ def plot(spec: Spec, figure: Figure, rows: list[Row]) -> dict[str, Any]:
         "strategy:N", title=None, scale=alt.Scale(domain=names, range=[COLOURS.get(name, "#333") for name in names]),
         legend=alt.Legend(orient="bottom", columns=4, symbolType="stroke"),
     )  # fmt: skip
-    dash = {"strokeDash": alt.StrokeDash("rate:N", title="rate", legend=alt.Legend(orient="bottom"))} if several else {}
+    dash: dict[str, Any] = (
+        {"strokeDash": alt.StrokeDash("rate:N", title="rate", legend=alt.Legend(orient="bottom"))} if several else {}
+    )
+    if figure.x == "time":
+        dash["detail"] = alt.Detail("place:N")
     tips = [alt.Tooltip(name, type="nominal") for name in ("strategy", "place", "shown")]
     base = alt.Chart(alt.InlineData(values=points)).encode(x=x, y=y, color=colour, tooltip=tips)
-    layers: list[Any] = [base.mark_line(strokeWidth=1.8).encode(**dash), base.mark_point(filled=True, size=32)]
+    layers: list[Any] = [base.mark_line(strokeWidth=1.8).encode(**dash)]
+    if figure.x == "time":
+        bound = alt.Chart(alt.InlineData(values=[{"y": experiment.bound}]))
+        layers.append(bound.mark_rule(color="#555", strokeDash=[5, 4]).encode(y="y:Q"))
+    else:
+        layers.append(base.mark_point(filled=True, size=32))
     if any(point["high"] > point["low"] for point in points):
         layers.append(base.mark_rule(opacity=0.5).encode(y="low:Q", y2="high:Q"))
     if stated := _stated(spec, figure, experiment):
@@ -75,6 +84,17 @@ def _point(row: Row, figure: Figure) -> dict[str, Any]:
         "strategy": row.strategy, "rate": f"{row.rate:.0%}", "place": row.place(has_sweep=row.value != ""),
         "shown": shown,
     }  # fmt: skip
+
+
+def _over_time(row: Row) -> list[dict[str, Any]]:
+    about = {
+        "strategy": row.strategy, "rate": f"{row.rate:.0%}", "place": row.place(has_sweep=row.value != "")
+    }  # fmt: skip
+    count = max(1, len(row.curve))
+    return [
+        {"x": (k + 0.5) / count, "y": latency, "low": 0.0, "high": 0.0, "shown": f"{latency:.3g} s", **about}
+        for k, latency in enumerate(row.curve)
+    ]
 
 
 def _along(row: Row, figure: Figure) -> float | str:
@@ -102,6 +122,8 @@ def _scale(alt: Any, kind: str) -> Any:
 def _title(experiment: Experiment, figure: Figure) -> str:
     if figure.x == "sweep" and experiment.sweep is not None:
         return experiment.sweep.label
+    if figure.x == "time":
+        return "part of the run"
     return "event rate / throughput" if figure.x == "rate" else "match probability"
 
 

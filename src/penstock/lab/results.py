@@ -117,7 +117,8 @@ def means(rows: Iterable[Mapping[str, Any]]) -> Means:
         averages = {name: float(each.mean()) for name, each in values.items()}
         deviations = {name: float(values[name].std()) for name in _DEVIATIONS}
         experiment, x, value, rate, strategy = place
-        mean = Row(experiment, x, value, rate, strategy, len(group), averages, deviations)
+        curve = tuple(np.mean([row["curve"] for row in group], axis=0).tolist())
+        mean = Row(experiment, x, value, rate, strategy, len(group), averages, deviations, curve)
         result.setdefault(spec, []).append(mean)
     return Means(result, _about(list(groups.values())))
 
@@ -142,12 +143,13 @@ def store(given: Means, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / STORED).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*_KEY, "seeds", *MEASURES, *(f"{name}_deviation" for name in _DEVIATIONS)])
+        writer.writerow([*_KEY, "seeds", *MEASURES, *(f"{name}_deviation" for name in _DEVIATIONS), "curve"])
         for spec, rows in given.rows.items():
             for row in rows:
                 place = (spec, row.experiment, row.x, row.value, f"{row.rate:g}", row.strategy, row.seeds)
                 numbers = [*(row.means[name] for name in MEASURES), *(row.deviations[name] for name in _DEVIATIONS)]
-                writer.writerow([*place, *(f"{number:.5g}" for number in numbers)])
+                curve = " ".join(f"{latency:.3g}" for latency in row.curve)
+                writer.writerow([*place, *(f"{number:.5g}" for number in numbers), curve])
     (folder / ABOUT).write_text(json.dumps(given.about, indent=2) + "\n", "utf-8")
 
 
@@ -169,16 +171,10 @@ def stored(folder: Path | None = None) -> Means:
             deviations = {name: float(line[f"{name}_deviation"]) for name in _DEVIATIONS}
             rows.setdefault(line["spec"], []).append(
                 Row(
-                    line["experiment"],
-                    int(line["x"]),
-                    line["value"],
-                    float(line["rate"]),
-                    line["strategy"],
-                    int(line["seeds"]),
-                    averages,
-                    deviations,
+                    line["experiment"], int(line["x"]), line["value"], float(line["rate"]), line["strategy"],
+                    int(line["seeds"]), averages, deviations, tuple(map(float, line["curve"].split())),
                 )
-            )
+            )  # fmt: skip
     return Means(rows, json.loads((place / ABOUT).read_text("utf-8")))
 
 

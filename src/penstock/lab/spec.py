@@ -147,14 +147,14 @@ class Figure(_Part):
     Attributes:
         id: the paper's number of it.
         experiment: whose runs it shows.
-        x: what is along the x axis: the rate, the sweep, or the match probability that was measured.
-        y: a measure.
+        x: what is along the x axis: the rate, the sweep, the match probability that was measured, or the time.
+        y: a measure; over time, latency_max.
         title: what it shows.
     """
 
     id: str
     experiment: str
-    x: Literal["rate", "sweep", "match_probability"] = "rate"
+    x: Literal["rate", "sweep", "match_probability", "time"] = "rate"
     y: str
     title: str
 
@@ -211,6 +211,8 @@ class Spec(_Part):
         for figure in self.figures:
             if figure.experiment not in known or figure.y not in MEASURES:
                 raise ValueError(f"figure {figure.id} asks for {figure.experiment}/{figure.y}, which is not there")
+            if figure.x == "time" and figure.y != "latency_max":
+                raise ValueError(f"figure {figure.id}: over time, there is latency_max only")
         for claim in self.claims:
             if claim.figure not in shown:
                 raise ValueError(f"claim {claim.id} is about {claim.figure}, which is not there")

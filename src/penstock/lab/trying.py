@@ -31,6 +31,7 @@ from penstock.shedding.strategies.strategy import Strategy
 
 Row = dict[str, Any]
 Queries = list[tuple[ast.Query, float]]
+CURVE = 30  # parts of a run whose greatest latencies are kept
 _RISE = 3.0  # times the capacity, at the beginning of a run
 
 
@@ -146,6 +147,7 @@ def _run(cell: Cell, experiment: Experiment, prepared: Prepared, options: Mappin
     done = time.perf_counter()
     return {
         **_quality(run, prepared, operator, settled), **_load(run, experiment, float(arrivals[settled])),
+        "curve": [float(part.max(initial=0.0)) for part in np.array_split(run.latencies, CURVE)],
         "match_probability": prepared.match_probability, "events": operator.stream.size, "pairs": run.pairs,
         "overhead": run.overhead, "model_seconds": built - begun, "run_seconds": done - built,
     }  # fmt: skip

@@ -219,7 +219,10 @@ class Loop:
         horizon = max((1 - shedder.f) * shedder.bound, 1e-9)
         arrived = clock.arrived()
         rate = (arrived - int(np.searchsorted(clock.arrivals[:arrived], now - horizon))) / horizon
-        waited = max(0.0, now - float(clock.arrivals[at - start]))
+        head = float(clock.arrivals[at - start])
+        if waiting > 1:  # those that wait came at some rate, too, even if nothing comes any more
+            rate = max(rate, (waiting - 1) / max(float(clock.arrivals[arrived - 1]) - head, horizon))
+        waited = max(0.0, now - head)
         queued = (self._work(at + max(waiting, 1)) - self._work(at)) / max(waiting, 1)
         event_time = self._unit_time * queued or self.full_time
         return Load(waited, waiting, rate, self.full_time, event_time, self.operator.open_runs())
