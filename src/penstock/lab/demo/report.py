@@ -24,7 +24,7 @@ def page(facts: Mapping[str, Any], runs: Mapping[str, Sequence[Moment]]) -> str:
         f"<p>Measured in this run, on this machine: it can process <b>{facts['capacity']:,.0f} events/s</b> of this"
         f" query; it was sent {facts['rate']:,.0f} events/s, for {facts['seconds']:g} s. The bound is"
         f" {facts['bound']:g} s.</p>",
-        "<h2>Latency of matches</h2>", _latencies(runs, facts["bound"]), _table(facts["table"]),
+        "<h2>Latency of matches</h2>", latencies(runs, facts["bound"]), _table(facts["table"]),
         "<p>False negatives: matches of all events sent that were not found by the time the last was sent. False"
         " positives: matches found that are not among those of all events.</p>",
         "<h2>What was shed</h2><p>Of the symbols that lead, that follow and that do neither, the share of events that"
@@ -39,7 +39,8 @@ def page(facts: Mapping[str, Any], runs: Mapping[str, Sequence[Moment]]) -> str:
     )
 
 
-def _latencies(runs: Mapping[str, Sequence[Moment]], bound: float) -> str:
+def latencies(runs: Mapping[str, Sequence[Moment]], bound: float) -> str:
+    """Return the latency of both runs over time, as a picture."""
     end = max((each.at for moments in runs.values() for each in moments), default=1.0)
     most = 1.05 * max([2 * bound, *(each.latency for moments in runs.values() for each in moments)])
 
@@ -62,7 +63,10 @@ def _latencies(runs: Mapping[str, Sequence[Moment]], bound: float) -> str:
         parts.append(
             f'<text x="{_LEFT + 12}" y="{_TOP + 14 + 18 * place}" fill="{colour}" font-size="13">{name}</text>'
         )
-    return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="latency over time">{"".join(parts)}</svg>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" role="img"'
+        f' aria-label="latency over time">{"".join(parts)}</svg>'
+    )
 
 
 def _axis(x: Any, y: Any, end: float, most: float) -> str:

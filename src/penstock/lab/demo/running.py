@@ -18,7 +18,7 @@ from rich.text import Text
 import penstock as pk
 from penstock.lab.demo.market import TEXT, VARIABLES, WORDS, query, role, written
 from penstock.lab.demo.playing import Match, Played, play
-from penstock.lab.demo.report import page
+from penstock.lab.demo.report import latencies, page
 from penstock.lab.replaying import sent_by
 from penstock.spark import Listener, Progress, collect, detect
 from penstock.spark.session import session
@@ -70,7 +70,7 @@ class Told:
 def run(
     folder: Path, console: Console, seconds: float = 20.0, rows: int = ROWS, history: int = HISTORY
 ) -> dict[str, Any]:  # fmt: skip
-    """Run the demo, and write report.html into a folder; return the facts.
+    """Run the demo, and write report.html and latency.svg into a folder; return the facts.
 
     Args:
         folder: where to.
@@ -90,6 +90,7 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     moments = {each: played.moments for each, played in runs.items()}
     (folder / "report.html").write_text(page(facts, moments), encoding="utf-8")
+    (folder / "latency.svg").write_text(latencies(moments, BOUND_S) + "\n", encoding="utf-8")
     return facts
 
 
