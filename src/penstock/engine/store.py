@@ -43,7 +43,8 @@ class Store:
         self.size = 0
         self.kept = 0  # events that were left when some were dropped
         rows = EVENT_BEFORE + len(plan.numbered.negations)
-        self.events: Ints = np.zeros((rows, _SMALLEST), np.int64)
+        self.events: Ints = np.zeros((rows, _SMALLEST), np.int64)  # rows that say nothing are 0, and never written
+        self._used = [int(row) for row in self._rows()]
         self.fits: Bools = np.zeros((len(plan.numbered.variables), _SMALLEST), np.bool_)
         self.columns: Floats = np.zeros((len(plan.terms.columns), _SMALLEST), np.float64)
         self.numbers: Ints = np.zeros(_SMALLEST, np.int64)
@@ -67,7 +68,9 @@ class Store:
         self._make_room(stop)
         self.size = stop
         self.numbers[start:stop] = np.arange(taken.first, taken.first + stop - start)
-        self.events[:, start:stop], self.columns[:, start:stop] = taken.events, taken.columns
+        for row in self._used:
+            self.events[row, start:stop] = taken.events[row]
+        self.columns[:, start:stop] = taken.columns
         before = self.events[EVENT_BEFORE:, start:stop]
         places = np.clip(self.places(before), 0, max(0, stop - 1))
         is_here = self.numbers[places] == before  # it may have been dropped from among others
@@ -99,7 +102,10 @@ class Store:
         room = self.events.shape[1]
         if size > room:
             room = max(size, 2 * room)
-            self.events, self.fits, self.columns = (wider(a, room) for a in (self.events, self.fits, self.columns))
+            events, self.events = self.events, np.zeros((len(self.events), room), np.int64)
+            for row in self._used:
+                self.events[row, : self.size] = events[row, : self.size]
+            self.fits, self.columns = wider(self.fits, room), wider(self.columns, room)
             self.numbers = wider(self.numbers[None], room)[0]
 
     def _ask_own(self, places: slice | Ints, *, is_derived: bool) -> None:
@@ -125,7 +131,7 @@ class Store:
         places[~kept] = -1
         count, first = int(kept.sum()), int(np.argmax(kept))
         is_end = bool(kept[first:].all())  # then nothing has to be picked
-        for table in (self.events, self.fits, self.columns, self.numbers[None]):
+        for table in (*(self.events[row : row + 1] for row in self._used), self.fits, self.columns, self.numbers[None]):
             here = table[:, : self.size]
             table[:, :count] = here[:, first:] if is_end and count else here[:, kept]
         before = self.events[EVENT_BEFORE:, :count]
@@ -213,7 +219,7 @@ class Store:
             "numbers": numbers if has_gaps else numbers[:1],
             "has_text": self.has_text,
             "newest": self.newest,
-            **{f"events.{row}": self.events[row, : self.size] for row in self._rows()},
+            **{f"events.{row}": self.events[row, : self.size] for row in self._used},
             **{f"fits.{row}": each[: self.size] for row, each in enumerate(self.fits)},
             **{f"columns.{row}": each[: self.size] for row, each in enumerate(self.columns)},
         }
@@ -222,7 +228,7 @@ class Store:
         """Go on from a state."""
         self.size = self.kept = size = int(state["size"])
         self._make_room(size + size // 4)
-        for row in self._rows():
+        for row in self._used:
             self.events[row, :size] = state[f"events.{row}"]
         for name, table in (("fits", self.fits), ("columns", self.columns)):
             for row, each in enumerate(table):
