@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from penstock.engine.batches import Reader
 from penstock.engine.found import Progress
 from penstock.engine.functions import Functions
 from penstock.engine.intake import Events
+from penstock.engine.sharing import condition_key, shared_truth
 from penstock.kernel.blocks import evaluate
 from penstock.kernel.memory import wider
 from penstock.plan.layout import (
@@ -67,7 +70,7 @@ class Store:
         start, stop = self.size, self.size + taken.events.shape[1]
         self._make_room(stop)
         self.size = stop
-        self.numbers[start:stop] = np.arange(taken.first, taken.first + stop - start)
+        self.numbers[start:stop] = taken.numbers
         for row in self._used:
             self.events[row, start:stop] = taken.events[row]
         self.columns[:, start:stop] = taken.columns
@@ -78,7 +81,7 @@ class Store:
         self.has_text |= (taken.columns >= TEXT_LOW).any(axis=1)
         self.fits[:, start:stop] = taken.fits
         # What calls nothing first: then calls need not be made for, nor take, what it rules out.
-        self._ask_own(slice(start, stop), is_derived=False)
+        self._ask_own(slice(start, stop), is_derived=False, shared=taken.shared)
         if self._derived:
             self._derive(np.arange(start, stop))
             self._ask_own(slice(start, stop), is_derived=True)
@@ -108,14 +111,20 @@ class Store:
             self.fits, self.columns = wider(self.fits, room), wider(self.columns, room)
             self.numbers = wider(self.numbers[None], room)[0]
 
-    def _ask_own(self, places: slice | Ints, *, is_derived: bool) -> None:
+    def _ask_own(self, places: slice | Ints, *, is_derived: bool, shared: dict[Any, Any] | None = None) -> None:
         """An event fits a variable only if the conditions hold that name this variable alone."""
         for variable, programs in enumerate(self._own):
-            for program, columns in programs:
+            for program, columns, key in programs:
                 if is_derived == any(column in self.plan.terms.derived for column in columns):
-                    values = np.ascontiguousarray(self.columns[:, places][columns])
-                    truth = evaluate(program, values, self.constants(), self.ranks())
-                    self.fits[variable, places] &= truth == 1.0
+                    values = self.columns[:, places]
+                    truth = shared_truth(
+                        None if is_derived else shared, key, partial(self._ask, program, columns, values)
+                    )
+                    self.fits[variable, places] &= truth
+
+    def _ask(self, program: Ints, columns: list[int], values: Floats) -> Floats:
+        """Return what a condition on one event says of events."""
+        return evaluate(program, np.ascontiguousarray(values[columns]), self.constants(), self.ranks())
 
     def _derive(self, places: Ints) -> None:
         """Work out derived columns, for the events that fit a variable which asks for them."""
@@ -238,15 +247,15 @@ class Store:
         self.has_text, self.newest = state["has_text"].copy(), state["newest"].copy()
 
 
-def _programs(plan: Plan, variable: int) -> list[tuple[Ints, list[int]]]:
-    """Return the conditions that name a variable alone: programs over the columns that are given with them."""
+def _programs(plan: Plan, variable: int) -> list[tuple[Ints, list[int], Hashable]]:
+    """Return the conditions that name a variable alone: programs over columns, these, and what the condition says."""
     found = []
     for number in plan.own[variable]:
         condition = plan.terms.conditions[number]
         local = {reference: k for k, reference in enumerate(condition.references)}
         program = [(code, local[a] if code == Code.REF else a) for code, a in condition.program]
         columns = [plan.terms.references[reference].column for reference in condition.references]
-        found.append((np.array(program, np.int64), columns))
+        found.append((np.array(program, np.int64), columns, condition_key(plan, program, columns)))
     return found
 
 
