@@ -43,8 +43,9 @@ def rows_of_types(batch: Batch, key: Hashable, is_taken: Callable[[], Bools]) ->
         is_taken: returns, by the number of a type, whether it is taken.
     """
     if key not in batch.shared:
-        rows = np.flatnonzero(np.take(is_taken(), batch.types))
-        batch.shared[key] = rows if len(rows) <= MOST_TAKEN * batch.size else None
+        taken = is_taken()
+        rows = None if taken.all() else np.flatnonzero(np.take(taken, batch.types))
+        batch.shared[key] = rows if rows is not None and len(rows) <= MOST_TAKEN * batch.size else None
     rows_or_none: Ints | None = batch.shared[key]
     return rows_or_none
 
