@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ BAR_KEYS = 2.0  # cost per event with the most and the fewest keys
 BAR_PLAN = 1.2  # cost per event of the plan that is chosen, and of the best
 VERIFIED_MATCHES = 100_000  # the comparison of matches stops here: sets of tuples are large
 KEYS, EVENTS_PER_KEY = (10, 1_000, 100_000), 8  # so many events of a key inside WITHIN
+SETTLED = 3  # so many WITHIN before the clock starts, as keys grow: until the memory, too, has stopped growing
+SIMILAR = 50  # queries at once
 
 
 @dataclass(frozen=True)
@@ -173,12 +175,27 @@ def _policy(policy: str, consumed: str = "a") -> str:
     return f"SELECT FIRST CONSUME {consumed}" if policy == "FIRST" else "SELECT EACH"
 
 
+def similar(number: int, timed: int = 400_000) -> Case:
+    """Return one of many queries that share types and conditions: two symbols of fifty, and one of their own."""
+    text = (
+        f"PATTERN SEQ(C1 a, C2 b, C{3 + number} c) WHERE a.close > 100 AND abs(b.close - 100) < 2 "
+        "AND a.close * 1.01 < b.close AND b.close < c.close WITHIN 5 min"
+    )
+    unused = rising_stocks(50, 5, timed).spec  # the plain engine is not asked
+    return Case(f"query {number}", "EACH", text, unused, lambda n: streams.stocks(n, 55), 250, timed)
+
+
 def rare_end(seconds: int, timed: int) -> Case:
     """A sequence whose last type is a hundred times rarer than the others: what a tree plan is for."""
     text = f"PATTERN SEQ(A a, B b, D d) WHERE a.V1 < b.V1 AND b.V1 < d.V1 WITHIN {seconds} s"
     name = f"SEQ of three, the last rare, {seconds:,} s"
     unused = rising_sum(seconds, "EACH", timed).spec  # the plain engine is not asked
     return Case(name, "EACH", text, unused, lambda n: streams.exponential(n, "rare end"), seconds, timed)
+
+
+def settled(case: Case) -> Case:
+    """Return a case with a longer warm-up, and timed for one WITHIN at least."""
+    return replace(case, warm=SETTLED * case.warm, timed=max(case.timed, case.warm))
 
 
 CASES = (
@@ -199,7 +216,8 @@ CASES = (
 SERIES = {
     "case": CASES,
     "window": tuple(rising_sum(250 * by, "EACH", 400_000 // by**2) for by in (1, 2, 5, 10)),
-    "keys": tuple(same_id(ids, 400_000) for ids in KEYS),
+    "keys": tuple(settled(same_id(ids, 400_000)) for ids in KEYS),
+    "many": (similar(0),),
     "plan": (
         rising_sum(250, "EACH", 200_000),
         rising_sum(2_500, "EACH", 20_000),
@@ -228,6 +246,7 @@ class Result:
     peak_mb: float = 0.0  # growth over the long stream
     automaton: float = 0.0  # events/s of each plan, where both are measured
     tree: float = 0.0
+    alone: float = 0.0  # of many queries, each in an engine of its own
     compared: int = 0  # matches, found by both engines
     differing: int = 0  # matches found by one engine only
 
@@ -235,6 +254,11 @@ class Result:
     def ratio(self) -> float:
         """How many times as fast as the plain engine: rates after the same warm-up."""
         return self.engine / self.plain if self.plain else 0.0
+
+    @property
+    def has_bar(self) -> bool:
+        """Whether a run is asked often enough for the ratio to have a bar."""
+        return self.checks > BAR_CHECKS
 
     @property
     def regret(self) -> float:
@@ -258,6 +282,7 @@ class Result:
             "plain": f"{self.plain:,.0f}",
             "ratio": f"{self.ratio:,.1f}",
             "checks/event": f"{self.checks:,.1f}",
+            "bar": f"{BAR_RATIO:.0f}" if self.has_bar else "none",
             "ns/check": f"{self.ns_per_check:,.2f}",
         }
         return {
@@ -266,6 +291,7 @@ class Result:
             "Engine": f"{self.engine:,.0f}",
             **({} if brief else both),
             **({"automaton": f"{self.automaton:,.0f}", "tree": f"{self.tree:,.0f}"} if self.automaton else {}),
+            **({"alone": f"{self.alone:,.0f}", "gain": f"{self.engine / self.alone:,.1f}"} if self.alone else {}),
             "matches/event": f"{self.matches:,.2f}",
             "peak MB": f"{self.peak_mb:,.0f}",
         }
@@ -273,6 +299,8 @@ class Result:
 
 def measure(kind: str, at: int, quick: bool, with_engine: bool) -> Result:
     """Measure one case, in a process of its own; `kind` and `at` say which. Series are for the Engine only."""
+    if kind == "many":
+        return measure_many(quick)
     case, with_plain = SERIES[kind][at], kind == "case"
     timed = max(1, case.timed // (4 if quick else 1))
     rounds, seconds = (2, LONG_SECONDS / 4) if quick else (3, LONG_SECONDS)
@@ -298,6 +326,33 @@ def measure(kind: str, at: int, quick: bool, with_engine: bool) -> Result:
             time_plain(result, case, events)
         if with_engine:
             compare(result, case, stream)
+    return result
+
+
+def measure_many(quick: bool) -> Result:
+    """Measure many similar queries in one engine, and each in an engine of its own; rates are events times queries."""
+    cases = [similar(number) for number in range(SIMILAR)]
+    timed, rounds = cases[0].timed // (4 if quick else 1), 2 if quick else 3
+    warm, later = in_batches(cases[0].stream(cases[0].warm + timed), cases[0].warm)
+    result = Result(f"{SIMILAR} queries, similar", "EACH")
+
+    def rate(groups: list[list[Case]]) -> tuple[float, int]:
+        engines, found = [pk.Engine([pk.parse(case.text) for case in group]) for group in groups], 0
+        for engine in engines:
+            for batch in warm:
+                engine.process(batch)
+        start = time.process_time()
+        for engine in engines:
+            found += sum(len(engine.process(batch)) for batch in later)
+        return timed * len(cases) / (time.process_time() - start), found
+
+    gc.disable()
+    rate([cases[:2]])  # whatever must be compiled or loaded
+    together = max(rate([cases]) for _ in range(rounds))
+    alone = max(rate([[case] for case in cases]) for _ in range(rounds))
+    result.engine, result.alone = together[0], alone[0]
+    result.matches, result.compared = together[1] / timed, together[1]
+    result.differing = abs(together[1] - alone[1])
     return result
 
 
@@ -378,13 +433,15 @@ def bars(results: dict[str, list[Result]]) -> list[tuple[str, bool]]:
         name = f"{r.name} {r.policy}"
         text = f"{name}: same matches ({r.compared:,} shared, {r.differing:,} differ)"
         judged.append((text, r.compared > 0 and not r.differing))
-        if r.checks > BAR_CHECKS:
+        if r.has_bar:
             text = f"{name}: {r.ratio:.1f} times the plain engine, at least {BAR_RATIO:.0f}"
             judged.append((text, r.ratio >= BAR_RATIO))
     if results["keys"]:
         spread = max(r.engine for r in results["keys"]) / min(r.engine for r in results["keys"])
         text = f"cost per event from {KEYS[0]:,} to {KEYS[-1]:,} keys: within {spread:.2f}, at most {BAR_KEYS}"
         judged.append((text, spread <= BAR_KEYS))
+    for r in results["many"]:
+        judged.append((f"{r.name}: as many matches at once as alone ({r.compared:,})", not r.differing))
     for r in results["plan"]:
         text = f"{r.name}: the chosen plan costs {r.regret:.2f} times the best, at most {BAR_PLAN}"
         judged.append((text, r.regret <= BAR_PLAN))
@@ -392,12 +449,13 @@ def bars(results: dict[str, list[Result]]) -> list[tuple[str, bool]]:
 
 
 def show(results: dict[str, list[Result]], console: Console) -> None:
-    """Print the table of the cases and the two series."""
+    """Print the table of the cases and the series."""
     titles = {
         "case": "events/s after one WITHIN, the Engine on longer streams than the plain one",
         "window": "as the window grows: 6.4 Q1, EACH",
         "plan": "events/s of the plan that is chosen, and of both",
-        "keys": f"as keys grow, and WITHIN with them: {EVENTS_PER_KEY} events of a key in it",
+        "keys": f"as keys grow, and WITHIN with them: {EVENTS_PER_KEY} events of a key in it; after {SETTLED} WITHIN",
+        "many": "events/s times queries: in one engine, and each in an engine of its own",
     }
     for kind in (kind for kind in titles if results[kind]):
         table = Table(title=titles[kind])

@@ -62,7 +62,7 @@ def pieces(events: list[Event], cuts: list[int]) -> Iterator[list[Event]]:
 
 def joined(taken: list[Events]) -> Events:
     return Events(
-        0,
+        NONE,
         NONE,
         np.concatenate([each.events for each in taken], axis=1),
         np.concatenate([each.fits for each in taken], axis=1),
@@ -99,7 +99,7 @@ def check(case: Case, cuts: list[int], *, with_snapshots: bool = False) -> None:
     assert result.fits.tolist() == driver.memory.fits[:, :size].tolist()
     assert shown(result.columns, reader.texts) == shown(driver.memory.columns[:, :size], list(driver.texts))
     assert result.without_key == len(events) - size
-    assert [each.first for each in taken] == np.cumsum([0, *(e.events.shape[1] for e in taken)])[:-1].tolist()
+    assert [number for each in taken for number in each.numbers.tolist()] == list(range(size))
     check_names(driver, intake, case.query.window)
 
 

@@ -55,6 +55,7 @@ class Batch:
         types: their types, as numbers of `Reader.types`.
         columns: attributes by name; missing is NaN, a truth value 0 or 1, a text its code (`Texts.code`).
         kinds: what the attributes were before they became numbers.
+        shared: what was worked out for one query and may serve others, see `penstock.engine.sharing`.
     """
 
     size: int
@@ -63,6 +64,7 @@ class Batch:
     types: Ints
     columns: dict[str, Floats] = field(default_factory=dict)
     kinds: dict[str, Kind] = field(default_factory=dict)
+    shared: dict[Any, Any] = field(default_factory=dict, compare=False)
 
 
 class Reader:

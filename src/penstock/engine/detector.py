@@ -23,6 +23,7 @@ from penstock.engine.matches import Matches, Output
 from penstock.engine.obligations import Waiting
 from penstock.engine.plain import PlainMatcher
 from penstock.engine.postponed import Postponed
+from penstock.engine.sharing import needs_own_types_only
 from penstock.engine.store import Store
 from penstock.engine.texts import renumber_texts, text_numbers
 from penstock.engine.tree import TreeMatcher, best_tree, read_tree, statistics_of
@@ -35,6 +36,7 @@ from penstock.plan.tree import why_no_tree
 Mode: TypeAlias = Literal["auto", "automaton", "tree"]
 
 _CHOOSE_FROM = 1024  # events, before a plan is chosen
+_LEAST_SAMPLE = 64  # events of a batch that a choice may rest on, where others are left out
 _RECLAIM_FROM = 4096  # fewer events are not worth looking for those that can be dropped
 _ABOUT_RUNS = "hooks are about runs"
 _WORK = ("checks", "runs_created", "matches")  # counts that go on if the plan changes
@@ -64,6 +66,7 @@ class Detector:
         self._choose_at = _CHOOSE_FROM if mode == "auto" else 1  # choose a plan when so many events have come
         self.emission = Emission(plan, self.store)
         self._passes_all = self.emission.is_plain and not plan.query.returns
+        self._own_types_only = self._passes_all and not ended and needs_own_types_only(plan)
         self.output = Output(plan, self.store, self._keys, self.intake.window_names, self._kind, functions)
         self.postponed = Postponed(plan, self.store, functions, self._kind) if plan.postpones else None
         functions.kinds = self._kind
@@ -82,13 +85,14 @@ class Detector:
         """Return the matches that a batch completes."""
         self._kinds |= {name: _common(self._kinds.get(name, "none"), kind) for name, kind in batch.kinds.items()}
         self._ask()
-        taken = self.intake.take(batch)
+        taken = self.intake.take(batch, own_types_only=self._own_types_only and hooks is None)
         self.without_key += taken.without_key
         start = self.store.size
         self.store.append(taken)
         chosen = None if hooks is None else hooks.of(taken.rows)
         self._shed(chosen, start)
-        if self.why_no_tree is None and self.intake.count >= self._choose_at:
+        is_sample = taken.shared is None or len(taken.rows) >= _LEAST_SAMPLE or self._mode == "tree"
+        if self.why_no_tree is None and self.intake.count >= self._choose_at and is_sample:
             self._choose(batch.types[taken.rows], start)
         has_rows = isinstance(self.matcher, PlainMatcher) or self.plan.query.window is None
         passes_all = self._passes_all and not self._may_hold()
@@ -99,6 +103,8 @@ class Detector:
                 matches += self.output.of_chains(laid) if isinstance(laid, Chains) else self.output.of_laid_out(laid)
         else:
             matches = self._emitted(self.matcher.run(start))
+        if taken.shared is not None:
+            self.store.advance(self.intake.now)  # events that were left out tell the time
         if chosen is not None and chosen.ledger is not None:
             self._note(chosen, chosen.ledger, taken.rows)
         if self._ended is not None:
@@ -176,10 +182,11 @@ class Detector:
 
     def _choose(self, types: Ints, start: int) -> None:
         """Choose the cheapest plan for the newest events; take in again what was before place `start`."""
-        self._choose_at = 4 * self.intake.count
         tree = best_tree(self.plan, statistics_of(self.plan, self.store, types), is_must=self._mode == "tree")
         now = self.matcher.tree if isinstance(self.matcher, TreeMatcher) else None
-        if tree is None or tree == now:
+        is_old = tree is None or tree == now
+        self._choose_at = (16 if is_old else 4) * self.intake.count  # what has held once is asked less often
+        if tree is None or is_old:
             return
         size, self.store.size = self.store.size, start
         matcher = TreeMatcher(self.plan, self.store, self._max_runs, tree)

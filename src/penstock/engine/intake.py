@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from penstock.engine.batches import Batch, Reader
 from penstock.engine.functions import Functions
 from penstock.engine.keytable import KeyTable
+from penstock.engine.sharing import rows_of_types
 from penstock.engine.texts import renumber_texts, text_numbers
 from penstock.engine.windows import Opening, Windows
 from penstock.kernel.intake import PART_LATEST, place, previous_values
@@ -26,20 +27,22 @@ class Events:
     """The events of a batch that are in a partition, as `Memory` keeps events.
 
     Attributes:
-        first: the running number of the first of them, counted from the start of the stream.
+        numbers: their running numbers, counted from the start of the stream.
         rows: their rows in the batch.
         events: (6 + N, n) as `Memory.events`; the latest event that fits a negation is a running number, -1 if none.
         fits: (V, n) as `Memory.fits`.
         columns: (F, n) as `Memory.columns`.
         without_key: how many events of the batch are in no partition.
+        shared: what queries with the same events have worked out about them; None if all events are here.
     """
 
-    first: int
+    numbers: Ints
     rows: Ints
     events: Ints
     fits: Bools
     columns: Floats
     without_key: int
+    shared: dict[Any, Any] | None = None
 
 
 def attributes(plan: Plan) -> tuple[str, ...]:
@@ -72,6 +75,7 @@ class Intake:
         self._windows = Windows(plan.query.window, self.functions, plan.terms.calls)
         opening = self._windows.opening
         self._taken = [info.types for info in plan.numbered.variables] + ([opening.types] if opening else [])
+        self._types_key = frozenset(name for names in self._taken for name in names)
         self._fitting: Bools = np.zeros((len(self._taken), 0), np.bool_)  # by type
         self._negated = np.array([info.variable for info in plan.numbered.negations], np.int64)
         # Partitions: their keys, which are bits of floats, and what `penstock.kernel.intake` counts in each.
@@ -87,25 +91,45 @@ class Intake:
         self._kinds = KeyTable(1)
         self._latest: Floats = np.zeros((0, len(self._previous)), np.float64)
 
-    def take(self, batch: Batch) -> Events:
-        """Return the events of a batch, which are now before all later ones."""
+    def take(self, batch: Batch, *, own_types_only: bool = False) -> Events:
+        """Return the events of a batch, which are now before all later ones.
+
+        Args:
+            batch: the next one.
+            own_types_only: leave out those that no variable takes, if they are many (`sharing.needs_own_types_only`).
+        """
+        own = rows_of_types(batch, self._types_key, self._is_taken) if own_types_only else None
+        if own is not None:
+            taken = self._taken_rows(batch, own, own, np.zeros((0, len(own))), batch.size)
+            shared = batch.shared.setdefault((self._types_key, "conditions"), {})
+            return replace(taken, numbers=taken.numbers[0] + own if len(own) else own, shared=shared)
         keys = self._key_rows(batch)
         is_kept = ~np.isnan(keys).any(axis=0)
         is_all = bool(is_kept.all())
         rows = np.arange(batch.size) if is_all else np.flatnonzero(is_kept)
         chosen = slice(None) if is_all else rows  # a slice spares copies
+        return self._taken_rows(batch, rows, chosen, keys[:, chosen], len(rows))
+
+    def _taken_rows(self, batch: Batch, rows: Ints, chosen: slice | Ints, keys: Floats, count: int) -> Events:
+        """Return the events of some rows; `count` is how many are counted."""
         events = np.zeros((EVENT_BEFORE + len(self._negated), len(rows)), np.int64)
         types = batch.types[chosen]
         events[EVENT_TS], events[EVENT_SEQ] = batch.ts[chosen], batch.seq[chosen]
-        events[EVENT_PART] = self._partition_numbers(keys[:, chosen])
+        events[EVENT_PART] = self._partition_numbers(keys)
         columns = self._column_rows(batch, chosen, events[EVENT_PART], types)
         fits = self._fits(types)
         place(self._partitions, fits, self._negated, self.count, events)
         self._windows.set(events, self._partitions, fits[-1], columns[self._of_opening])
-        first, self.count = self.count, self.count + len(rows)
+        first, self.count = self.count, self.count + count
         self.now = int(batch.ts[-1]) if batch.size else self.now
         variables, asked = len(self.plan.numbered.variables), len(self.plan.terms.columns)
-        return Events(first, rows, events, fits[:variables], columns[:asked], batch.size - len(rows))
+        numbers = np.arange(first, first + len(rows))
+        return Events(numbers, rows, events, fits[:variables], columns[:asked], batch.size - count)
+
+    def _is_taken(self) -> Bools:
+        """Return, by the number of a type, whether a variable takes it."""
+        is_taken: Bools = np.any(self._fits(np.arange(len(self.reader.types))), axis=0, keepdims=True)[0]
+        return is_taken
 
     # --- partitions -------------------------------------------------------------------------------------------
 

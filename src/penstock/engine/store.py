@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from penstock.engine.batches import Reader
 from penstock.engine.found import Progress
 from penstock.engine.functions import Functions
 from penstock.engine.intake import Events
+from penstock.engine.sharing import condition_key, shared_truth
 from penstock.kernel.blocks import evaluate
 from penstock.kernel.memory import wider
 from penstock.plan.layout import (
@@ -43,7 +46,8 @@ class Store:
         self.size = 0
         self.kept = 0  # events that were left when some were dropped
         rows = EVENT_BEFORE + len(plan.numbered.negations)
-        self.events: Ints = np.zeros((rows, _SMALLEST), np.int64)
+        self.events: Ints = np.zeros((rows, _SMALLEST), np.int64)  # rows that say nothing are 0, and never written
+        self._used = [int(row) for row in self._rows()]
         self.fits: Bools = np.zeros((len(plan.numbered.variables), _SMALLEST), np.bool_)
         self.columns: Floats = np.zeros((len(plan.terms.columns), _SMALLEST), np.float64)
         self.numbers: Ints = np.zeros(_SMALLEST, np.int64)
@@ -66,8 +70,10 @@ class Store:
         start, stop = self.size, self.size + taken.events.shape[1]
         self._make_room(stop)
         self.size = stop
-        self.numbers[start:stop] = np.arange(taken.first, taken.first + stop - start)
-        self.events[:, start:stop], self.columns[:, start:stop] = taken.events, taken.columns
+        self.numbers[start:stop] = taken.numbers
+        for row in self._used:
+            self.events[row, start:stop] = taken.events[row]
+        self.columns[:, start:stop] = taken.columns
         before = self.events[EVENT_BEFORE:, start:stop]
         places = np.clip(self.places(before), 0, max(0, stop - 1))
         is_here = self.numbers[places] == before  # it may have been dropped from among others
@@ -75,7 +81,7 @@ class Store:
         self.has_text |= (taken.columns >= TEXT_LOW).any(axis=1)
         self.fits[:, start:stop] = taken.fits
         # What calls nothing first: then calls need not be made for, nor take, what it rules out.
-        self._ask_own(slice(start, stop), is_derived=False)
+        self._ask_own(slice(start, stop), is_derived=False, shared=taken.shared)
         if self._derived:
             self._derive(np.arange(start, stop))
             self._ask_own(slice(start, stop), is_derived=True)
@@ -99,17 +105,26 @@ class Store:
         room = self.events.shape[1]
         if size > room:
             room = max(size, 2 * room)
-            self.events, self.fits, self.columns = (wider(a, room) for a in (self.events, self.fits, self.columns))
+            events, self.events = self.events, np.zeros((len(self.events), room), np.int64)
+            for row in self._used:
+                self.events[row, : self.size] = events[row, : self.size]
+            self.fits, self.columns = wider(self.fits, room), wider(self.columns, room)
             self.numbers = wider(self.numbers[None], room)[0]
 
-    def _ask_own(self, places: slice | Ints, *, is_derived: bool) -> None:
+    def _ask_own(self, places: slice | Ints, *, is_derived: bool, shared: dict[Any, Any] | None = None) -> None:
         """An event fits a variable only if the conditions hold that name this variable alone."""
         for variable, programs in enumerate(self._own):
-            for program, columns in programs:
+            for program, columns, key in programs:
                 if is_derived == any(column in self.plan.terms.derived for column in columns):
-                    values = np.ascontiguousarray(self.columns[:, places][columns])
-                    truth = evaluate(program, values, self.constants(), self.ranks())
-                    self.fits[variable, places] &= truth == 1.0
+                    values = self.columns[:, places]
+                    truth = shared_truth(
+                        None if is_derived else shared, key, partial(self._ask, program, columns, values)
+                    )
+                    self.fits[variable, places] &= truth
+
+    def _ask(self, program: Ints, columns: list[int], values: Floats) -> Floats:
+        """Return what a condition on one event says of events."""
+        return evaluate(program, np.ascontiguousarray(values[columns]), self.constants(), self.ranks())
 
     def _derive(self, places: Ints) -> None:
         """Work out derived columns, for the events that fit a variable which asks for them."""
@@ -125,7 +140,7 @@ class Store:
         places[~kept] = -1
         count, first = int(kept.sum()), int(np.argmax(kept))
         is_end = bool(kept[first:].all())  # then nothing has to be picked
-        for table in (self.events, self.fits, self.columns, self.numbers[None]):
+        for table in (*(self.events[row : row + 1] for row in self._used), self.fits, self.columns, self.numbers[None]):
             here = table[:, : self.size]
             table[:, :count] = here[:, first:] if is_end and count else here[:, kept]
         before = self.events[EVENT_BEFORE:, :count]
@@ -213,7 +228,7 @@ class Store:
             "numbers": numbers if has_gaps else numbers[:1],
             "has_text": self.has_text,
             "newest": self.newest,
-            **{f"events.{row}": self.events[row, : self.size] for row in self._rows()},
+            **{f"events.{row}": self.events[row, : self.size] for row in self._used},
             **{f"fits.{row}": each[: self.size] for row, each in enumerate(self.fits)},
             **{f"columns.{row}": each[: self.size] for row, each in enumerate(self.columns)},
         }
@@ -222,7 +237,7 @@ class Store:
         """Go on from a state."""
         self.size = self.kept = size = int(state["size"])
         self._make_room(size + size // 4)
-        for row in self._rows():
+        for row in self._used:
             self.events[row, :size] = state[f"events.{row}"]
         for name, table in (("fits", self.fits), ("columns", self.columns)):
             for row, each in enumerate(table):
@@ -232,15 +247,15 @@ class Store:
         self.has_text, self.newest = state["has_text"].copy(), state["newest"].copy()
 
 
-def _programs(plan: Plan, variable: int) -> list[tuple[Ints, list[int]]]:
-    """Return the conditions that name a variable alone: programs over the columns that are given with them."""
+def _programs(plan: Plan, variable: int) -> list[tuple[Ints, list[int], Hashable]]:
+    """Return the conditions that name a variable alone: programs over columns, these, and what the condition says."""
     found = []
     for number in plan.own[variable]:
         condition = plan.terms.conditions[number]
         local = {reference: k for k, reference in enumerate(condition.references)}
         program = [(code, local[a] if code == Code.REF else a) for code, a in condition.program]
         columns = [plan.terms.references[reference].column for reference in condition.references]
-        found.append((np.array(program, np.int64), columns))
+        found.append((np.array(program, np.int64), columns, condition_key(plan, program, columns)))
     return found
 
 

@@ -97,18 +97,21 @@ def is_resolved(t: PlainTables) -> bool:
 
 
 @inlined
-def taker(m: PlainMemory, event: int) -> int:
-    """Return the variable that can take an event: mostly there is one; else NO_WAY or SEVERAL_WAYS."""
-    variable = NO_WAY
+def find_takers(m: PlainMemory, start: int, stop: int) -> None:
+    """Note of a block of events which variable can take each: mostly there is one; else NO_WAY or SEVERAL_WAYS."""
+    takers, size = m.takers, stop - start
+    for i in range(size):
+        takers[i] = NO_WAY
     for v in range(m.fits.shape[0]):
-        if m.fits[v, event]:
-            variable = v if variable == NO_WAY else SEVERAL_WAYS
-    return variable
+        fits = m.fits[v, start:stop]
+        for i in range(size):
+            only = v if takers[i] == NO_WAY else SEVERAL_WAYS
+            takers[i] = only if fits[i] else takers[i]
 
 
 @inlined
 def steps_from(t: PlainTables, m: PlainMemory, state: int, variable: int) -> tuple[int, int]:
-    """Return the range of steps from a state to ask, where `variable` is what `taker` says."""
+    """Return the range of steps from a state to ask, where `variable` is what `find_takers` says."""
     step = SEVERAL_WAYS if variable < 0 else m.ways[state, variable]
     if step == SEVERAL_WAYS:
         return t.states[state, PLAIN_STEP], t.states[state, PLAIN_STEP_END]
@@ -174,6 +177,11 @@ def ask_openings(t: PlainTables, m: PlainMemory, event: int, count: int, variabl
             count = pick(m, count, -1, step, low, high)
             add_group(m, TAKE, step, count - 1, count)
             continue
+        if t.options[PLAIN_LOW] < 0:
+            if takes_whole(t, m, step):
+                count = pick(m, count, -1, step, low, high)
+                add_group(m, TAKE, step, count - 1, count)
+            continue
         for slot in range(high - low + 1):
             m.slots[SLOT_LEFT, slot] = True
         first, count = count, take_windows(t, m, count, -1, step, low, low, high)
@@ -222,6 +230,48 @@ def shed_windows(t: PlainTables, m: PlainMemory, event: int, count: int) -> int:
                     start = -1
         m.groups[g, GROUP_FROM], m.groups[g, GROUP_TO] = first, count
     return count
+
+
+@inlined
+def takes_whole(t: PlainTables, m: PlainMemory, step: int) -> bool:
+    """Without WINDOW: return whether the event is free for a step; if so, it is taken now."""
+    consuming = bool(t.steps[step, PLAIN_CONSUMING])
+    if m.slots[SLOT_TAKEN, 0] if consuming else m.slots[SLOT_CONSUMED, 0]:
+        return False
+    m.slots[SLOT_TAKEN, 0] = True
+    m.slots[SLOT_CONSUMED, 0] |= consuming
+    return True
+
+
+@inlined
+def is_simple(t: PlainTables, m: PlainMemory) -> bool:
+    """Return whether all candidates are of one step, without WINDOW and shedding; then nothing has to be sorted."""
+    return m.sizes[HAS_GROUPS] <= 1 and t.options[PLAIN_LOW] < 0 and not t.options[PLAIN_SHEDS]
+
+
+@inlined
+def oldest(t: PlainTables, m: PlainMemory, count: int) -> int:
+    """Return the oldest run of the candidates, of which there are some."""
+    best, born = m.candidates[PICK_RUN, 0], m.registers[t.options[PLAIN_BIRTH]]
+    for c in range(1, count):
+        run = m.candidates[PICK_RUN, c]
+        if born[run] < born[best] or (born[run] == born[best] and run < best):
+            best = run
+    return best
+
+
+@inlined
+def resolve_simple(t: PlainTables, m: PlainMemory, event: int, count: int, variable: int) -> int:
+    """Like `resolve`, if `is_simple`: all candidates take the event and leave; if it is consumed, the oldest does."""
+    m.slots[SLOT_TAKEN, 0] = m.slots[SLOT_CONSUMED, 0] = False
+    if count > 0:
+        step = m.groups[0, GROUP_STEP]
+        if t.steps[step, PLAIN_CONSUMING] and count > 1:
+            m.candidates[PICK_RUN, 0] = oldest(t, m, count)
+            m.groups[0, GROUP_TO] = count = 1
+        takes_whole(t, m, step)
+        add_group(m, LEAVE, step, 0, count)
+    return ask_openings(t, m, event, count, variable)
 
 
 @part

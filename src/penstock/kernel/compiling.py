@@ -1,6 +1,6 @@
 """`entry`, `compiled` and `part`: numba with little to compile, and a disk cache that knows all of the kernel.
 
-What Python calls is an *entry*; what only entries call is a *part* of them. Two things differ from numba's default:
+What Python calls is an *entry*; what only entries call is a *part* of them. Three things differ from numba's default:
 
 - Numba makes machine code of every function on its own, and again of all it calls inside each of its callers. Here only
   entries become machine code; parts stay intermediate code until they are linked into an entry. The first start takes
@@ -8,6 +8,9 @@ What Python calls is an *entry*; what only entries call is a *part* of them. Two
 - Numba calls a cached function stale when the file it stands in has changed. But an entry holds the code of what it
   calls, and the places of `penstock.plan.layout` too, so here a change in any of these files makes it stale; and in
   its own file, which may be elsewhere.
+- Numba lets every variable that is an index count from the end if it is negative. No kernel does that, and to ask costs
+  a third of the time: loops with such a question do not become vector instructions. So here an index that is a variable
+  must not be negative (a constant may be).
 """
 
 from __future__ import annotations
@@ -21,10 +24,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from llvmlite import ir  # type: ignore[import-untyped]  # it has no types
+from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.typed_passes import NopythonTypeInference
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering, NopythonTypeInference
+from numba.np import arrayobj
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _njit: Any = numba.njit  # its stubs do not know all options
@@ -75,12 +82,51 @@ class _MakePart(FunctionPass):
         return True
 
 
-class _PartCompiler(CompilerBase):
+class _LowerForward(Lower):
+    """Makes code in which variables that are indexes are not negative; marks its builder for `_forward_index`."""
+
+    def setup_function(self, fndesc: Any) -> None:
+        super().setup_function(fndesc)
+        self.builder.penstock_forward = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _ForwardLowering(NativeLowering):
+    _name = "penstock_forward_lowering"
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        return _LowerForward
+
+
+_integer_index = arrayobj.fix_integer_index
+
+
+def _forward_index(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
+    """Return an index as code; one that may be negative is asked about in all code but the kernels'."""
+    if getattr(builder, "penstock_forward", False) and not isinstance(index, ir.Constant):
+        return context.cast(builder, index, kind, types.intp)
+    return _integer_index(context, builder, kind, index, size)
+
+
+arrayobj.fix_integer_index = _forward_index
+
+
+class _Compiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_MakePart, NopythonTypeInference)
+        passes.passes = [(_ForwardLowering if each is NativeLowering else each, told) for each, told in passes.passes]
+        self.add_passes(passes)
         passes.finalize()
         return [passes]
+
+    def add_passes(self, passes: Any) -> None:
+        pass
+
+
+class _PartCompiler(_Compiler):
+    def add_passes(self, passes: Any) -> None:
+        passes.add_pass_after(_MakePart, NopythonTypeInference)
 
 
 # Without numba's reference counts (_nrt): they cost 80 ns per call and array, and nothing here makes or drops arrays.
@@ -100,7 +146,7 @@ def inlined(function: _F) -> _F:
 
 def entry(function: _F) -> _F:
     """Compile a function that Python calls and that makes no arrays, when it is first called; keep it on disk."""
-    return _cached(_njit(**_LEAN, cache=True)(function))
+    return _cached(_njit(**_LEAN, cache=True, pipeline_class=_Compiler)(function))
 
 
 def compiled(function: _F) -> _F:

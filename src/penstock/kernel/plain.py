@@ -7,12 +7,22 @@ register. So the kernel can stop before any event, and go on after penstock.kern
 
 from __future__ import annotations
 
-from penstock.kernel.asking_plain import ask_openings, ask_runs, is_resolved, resolve, shed_windows, taker
+from penstock.kernel.asking_plain import (
+    ask_openings,
+    ask_runs,
+    find_takers,
+    is_resolved,
+    is_simple,
+    resolve,
+    resolve_simple,
+    shed_windows,
+)
 from penstock.kernel.compiling import entry, inlined
 from penstock.kernel.ending import has_room_to_report, note_taken
+from penstock.kernel.foreseeing import MANY_RUNS, foresee
 from penstock.kernel.killing import copy_run, kill_runs
 from penstock.kernel.observing import observe
-from penstock.kernel.plain_memory import PlainMemory
+from penstock.kernel.plain_memory import BLOCK, PlainMemory
 from penstock.kernel.plain_registers import copy_register, set_registers
 from penstock.kernel.plain_room import goes_on, has_kills, has_room_to_kill, room_for, room_to_split
 from penstock.kernel.scanning import reach_of
@@ -42,6 +52,7 @@ from penstock.plan.layout import (
     HAS_STAMP,
     HELD_NODE,
     HELD_SEEN,
+    LEAVE,
     LEDGER_SHED,
     LINK_EVENT,
     LINK_PARENT,
@@ -67,6 +78,7 @@ from penstock.plan.layout import (
     PLAIN_OBSERVES,
     PLAIN_PART,
     PLAIN_REPORTS,
+    PLAIN_SEEN,
     PLAIN_SHEDS,
     PLAIN_SOURCE,
     PLAIN_STEP_END,
@@ -156,7 +168,10 @@ def make_runs(t: PlainTables, m: PlainMemory, event: int, step: int, start: int,
     m.segments[SEGMENT_SIZE, target] += stop - start
     m.sizes[HAS_CREATED] += stop - start
     for i in range(to, end):
-        m.runs[HELD_NODE, i], m.runs[HELD_SEEN, i] = nodes + i - to, -1
+        m.runs[HELD_NODE, i] = nodes + i - to
+    if t.options[PLAIN_SEEN]:
+        for i in range(to, end):
+            m.runs[HELD_SEEN, i] = -1
     birth, part = t.options[PLAIN_BIRTH], t.options[PLAIN_PART]
     if t.steps[step, PLAIN_SOURCE] == 0:
         fill(m.registers[REACH], to, end, float(reach_of(t, m, event)))
@@ -193,6 +208,10 @@ def make_true(t: PlainTables, m: PlainMemory, event: int) -> None:
         kind, start, stop = m.groups[g, GROUP_KIND], m.groups[g, GROUP_FROM], m.groups[g, GROUP_TO]
         if kind == TAKE:
             take(t, m, event, m.groups[g, GROUP_STEP], start, stop)
+            continue
+        if kind == LEAVE and m.groups[g, GROUP_STEP] >= 0:
+            for c in range(start, stop):
+                leave(m, t.steps[m.groups[g, GROUP_STEP], PLAIN_SOURCE], m.candidates[PICK_RUN, c])
             continue
         for c in range(start, stop):
             run = m.candidates[PICK_RUN, c]
@@ -251,14 +270,14 @@ def note_groups(t: PlainTables, m: PlainMemory, event: int) -> None:
 
 
 @inlined
-def process_event(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) -> int:
+def process_event(t: PlainTables, m: PlainMemory, event: int, variable: int, is_noted: bool) -> int:
     """Process an event; return DONE, or what there is no room for; then nothing has changed.
 
-    `is_noted` is a constant, for each of the entries: `process` has no code for what is not noted.
+    `variable` is what `find_takers` says. `is_noted` is a constant, for each of the entries: `process` has no code for
+    what is not noted.
     """
     m.sizes[HAS_GROUPS] = 0
     m.sizes[HAS_STAMP] = (m.sizes[HAS_STAMP] + 1) & 0x3FFFFFFF  # an event that is asked again is not seen yet
-    variable = taker(m, event)
     if variable == NO_WAY or (is_noted and is_shed_by_worth(t, m, event)):
         note_newest(m, event)
         return DONE
@@ -266,7 +285,10 @@ def process_event(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) ->
     if count < 0 or count + t.states[0, PLAIN_STEP_END] >= m.candidates.shape[1]:
         return MORE_CANDIDATES
     if is_resolved(t):
-        count = resolve(t, m, event, count, variable)
+        if is_simple(t, m):
+            count = resolve_simple(t, m, event, count, variable)
+        else:
+            count = resolve(t, m, event, count, variable)
     else:
         count = ask_openings(t, m, event, count, variable)
         if t.options[PLAIN_SHEDS]:
@@ -293,10 +315,16 @@ def process_event(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) ->
 @entry
 def process(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int, int]:
     """Process events start .. stop-1; return (DONE, stop), or what there is no room for and the event to go on with."""
-    for event in range(start, stop):
-        status = process_event(t, m, event, False)
-        if status != DONE:
-            return status, event
+    foresees = m.hints.shape[1] > 1 and m.registers.shape[1] >= MANY_RUNS
+    for first in range(start, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        find_takers(m, first, last)
+        for event in range(first, last):
+            if foresees:
+                foresee(t, m, first, last, event)
+            status = process_event(t, m, event, m.takers[event - first], False)
+            if status != DONE:
+                return status, event
     return DONE, stop
 
 
@@ -310,7 +338,8 @@ def process_noted(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tupl
     for event in range(start, stop):
         if t.options[PLAIN_TALLIES]:
             begin_event(t, m, event)
-        status = process_event(t, m, event, True)
+        find_takers(m, event, event + 1)
+        status = process_event(t, m, event, m.takers[0], True)
         if status != DONE:
             return status, event
         if t.options[PLAIN_TALLIES]:

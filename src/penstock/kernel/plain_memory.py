@@ -31,7 +31,7 @@ class PlainMemory(NamedTuple):
     columns: Floats  # (F, ·) missing is NaN
     newest: Ints  # (2, P) of each partition: the position and the first window of its newest event
     # Runs, one segment of places per state, oldest first. A run that has left has NaN in REACH.
-    segments: Ints  # (6, S) START + ROOM of a state is at most START of the next
+    segments: Ints  # (8, S) START + ROOM of a state is at most START of the next
     runs: NDArray[np.int32]  # (3, ·), or (4, ·) once runs have been tallied
     registers: Floats  # (R, ·)
     heads: NDArray[np.int32]  # (·,) buckets of a state's index, in the places of its segment: the newest run, or -1
@@ -71,6 +71,8 @@ class PlainMemory(NamedTuple):
     constants: Floats
     ranks: Ints
     exact: Bools  # (J,)
+    takers: NDArray[np.int32]  # (BLOCK,) of a block of events: the variable that takes it, NO_WAY or SEVERAL_WAYS
+    hints: Ints  # (V, ·, 3) in which indexes an event that the variable takes will be looked up, see `foreseeing.py`
     ways: Ints  # (S, V) the step by which runs of a state take a variable; NO_WAY if none, SEVERAL_WAYS if several
 
 
@@ -95,7 +97,7 @@ def new_plain_memory(
         np.zeros((layout.HELD_WIDTH, states * room), np.int32),
         np.zeros((registers_of(t), states * room), np.float64),
         np.full(states * room, -1, np.int32),
-        np.zeros((layout.LINK_WIDTH, 160 * room), np.int32),
+        np.zeros((layout.LINK_WIDTH, 512 * room), np.int32),
         np.zeros((layout.MATCH_WIDTH, room), np.int32),
         np.zeros((layout.OVER_WIDTH, 0), np.int64),
         np.zeros((layout.SPAN_WIDTH, room if t.options[layout.PLAIN_LOW] >= 0 else 0), np.int64),
@@ -122,8 +124,38 @@ def new_plain_memory(
         constants,
         np.zeros(0, np.int64),
         np.ones(len(t.conjuncts), np.bool_),
+        np.zeros(BLOCK, np.int32),
+        hints_of(t, variables),
         ways_of(t, variables),
     )
+
+
+def hints_of(t: PlainTables, variables: int) -> Ints:
+    """Return in which indexes events are looked up, see `PlainMemory.hints`."""
+    hints: list[dict[tuple[int, int], int]] = [{} for _ in range(variables)]  # per variable: (state, column), if taken
+    for step in t.steps[: t.states[-1, layout.PLAIN_STEP_END]]:
+        source, target, key = step[layout.PLAIN_SOURCE], step[layout.PLAIN_TARGET], step[layout.PLAIN_KEY]
+        of_variable, column = hints[step[layout.PLAIN_VARIABLE]], -2
+        if t.states[source, layout.PLAIN_INDEX] >= 0:
+            column = -1 if t.options[layout.PLAIN_PART] >= 0 else -2 if key < 0 else _column(t.conjuncts[key])
+            if source > 0 and column > -2:
+                of_variable[int(source), int(column)] = 1
+        index = t.states[target, layout.PLAIN_INDEX]
+        for row in t.setters[step[layout.PLAIN_SETTER] : step[layout.PLAIN_SETTER_END]]:
+            if row[layout.SET_SLOT] == index and row[layout.SET_KIND] == layout.SET_READ:
+                column = row[layout.SET_COLUMN]
+        if index >= 0 and column > -2:
+            of_variable.setdefault((int(target), int(column)), 0)
+    table = np.full((variables, max(map(len, hints), default=0) + 1, layout.HINT_WIDTH), layout.NO_STATE, np.int64)
+    for rows, hint in zip(table, hints, strict=True):
+        for row, (place, takes) in zip(rows, sorted(hint.items()), strict=False):
+            row[:] = *place, takes
+    return table
+
+
+def _column(conjunct: Ints) -> int:
+    """Return the column of events that a conjunct compares with; -2 if it is no column."""
+    return int(conjunct[layout.CONJ_COLUMN]) if conjunct[layout.CONJ_COLUMN] >= 0 else -2
 
 
 def ways_of(t: PlainTables, variables: int) -> Ints:

@@ -46,6 +46,7 @@ from penstock.plan.layout import (
     PLAIN_WITHIN,
     REACH,
     SEGMENT_ROOM,
+    SEGMENT_SCANS,
     SEGMENT_SIZE,
     SEGMENT_START,
 )
@@ -166,25 +167,24 @@ def bucket(x: float, start: int, room: int) -> int:
 @inlined
 def scan_index(t: PlainTables, m: PlainMemory, state: int, key: float, bounds: int, count: int) -> int:
     """Like `scan_all`, for the runs of a state that may have a key."""
-    index = t.states[state, PLAIN_INDEX]
-    asked = 0
-    for b in range(bounds):  # all but the one that says again that the key is equal
-        if int(m.bounds[b, 0]) != index:
-            m.bounds[asked, 0], m.bounds[asked, 1], m.bounds[asked, 2] = m.bounds[b, 0], m.bounds[b, 1], m.bounds[b, 2]
-            asked += 1
+    index, first = t.states[state, PLAIN_INDEX], count
     run = m.heads[bucket(key, m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state])]
-    keys, following, picked, checks = m.registers[index], m.runs[HELD_NEXT], m.candidates[PICK_RUN], 0
+    keys, reach, least, checks = m.registers[index], m.registers[REACH], m.bounds[0, 1], 0
+    following, picked = m.runs[HELD_NEXT], m.candidates[PICK_RUN]
     while run >= 0:
         checks += 1
-        passes = keys[run] == key  # another key in the same bucket fails at once
-        if passes:
-            for b in range(asked):
-                x = m.registers[int(m.bounds[b, 0]), run]
-                passes &= (m.bounds[b, 1] <= x) & (x <= m.bounds[b, 2])
         picked[count] = run
-        count += int(passes)
+        count += int((keys[run] == key) & (reach[run] >= least))  # other keys may be in the same bucket
         run = following[run]
     m.sizes[HAS_CHECKS] += checks
+    for b in range(1, bounds):  # the first was WITHIN
+        if int(m.bounds[b, 0]) != index:  # nor that the key is equal
+            column, least, most, kept = m.registers[int(m.bounds[b, 0])], m.bounds[b, 1], m.bounds[b, 2], first
+            for c in range(first, count):
+                run = picked[c]
+                picked[kept] = run
+                kept += int((column[run] >= least) & (column[run] <= most))
+            count = kept
     return count
 
 
@@ -246,5 +246,6 @@ def scan(t: PlainTables, m: PlainMemory, state: int, step: int, event: int, firs
         count = scan_index(t, m, state, key, bounds, first)
     else:
         m.sizes[HAS_CHECKS] += size
+        m.segments[SEGMENT_SCANS, state] += 1
         count = scan_all(m, start, start + size, bounds, first)
     return filter_rest(t, m, step, event, first, count)

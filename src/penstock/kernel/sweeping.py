@@ -22,16 +22,21 @@ from penstock.plan.layout import (
     PLAIN_LAST,
     PLAIN_PART,
     PLAIN_SEEN,
+    PLAIN_TALLIES,
     PLAIN_WITHIN,
     REACH,
     SEGMENT_DEAD,
+    SEGMENT_KEPT,
     SEGMENT_ROOM,
+    SEGMENT_SCANS,
     SEGMENT_SIZE,
     SEGMENT_START,
     SEGMENT_SWEEP,
 )
 from penstock.plan.plain import PlainTables
 
+_SMALL, _LARGE = 1024, 1 << 16  # runs of a state that is swept when it must be
+_MANY_SCANS = 16
 _STRETCH = 32  # neighbours that are moved at a time, by a loop that the compiler turns into vector instructions
 
 
@@ -87,8 +92,21 @@ def list_staying(t: PlainTables, m: PlainMemory, start: int, stop: int, now: int
 
 
 @inlined
-def close_up(column: Any, staying: NDArray[np.int32], start: int, end: int) -> None:
-    """Move what stays of a column to the places start .. end-1; most are neighbours, and move together."""
+def is_scattered(staying: NDArray[np.int32], start: int, end: int) -> bool:
+    """Return whether what stays stands in many short stretches."""
+    breaks = 0
+    for at in range(start + 1, end):
+        breaks += staying[at] - staying[at - 1] != 1
+    return bool(16 * breaks > end - start)
+
+
+@inlined
+def close_up(column: Any, staying: NDArray[np.int32], start: int, end: int, scattered: bool) -> None:
+    """Move what stays of a column to the places start .. end-1; neighbours move together, if most have some."""
+    if scattered:
+        for at in range(start, end):
+            column[at] = column[staying[at]]
+        return
     at = start
     while at < end:
         source = staying[at]
@@ -109,14 +127,18 @@ def sweep(t: PlainTables, m: PlainMemory, state: int, now: int) -> None:
     moved = start
     while moved < end and staying[moved] == moved:
         moved += 1
+    scattered = is_scattered(staying, moved, end)
     for k in range(m.runs.shape[0]):
         if k != HELD_NEXT and (k != HELD_SEEN or t.options[PLAIN_SEEN]):
-            close_up(m.runs[k], staying, moved, end)
+            close_up(m.runs[k], staying, moved, end, scattered)
     for k in range(m.registers.shape[0]):
-        close_up(m.registers[k], staying, moved, end)
+        close_up(m.registers[k], staying, moved, end, scattered)
     kept = end - start
     m.segments[SEGMENT_SIZE, state], m.segments[SEGMENT_DEAD, state] = kept, 0
-    m.segments[SEGMENT_SWEEP, state] = FIRST_SWEEP + kept + kept // 2
+    m.segments[SEGMENT_KEPT, state], m.segments[SEGMENT_SCANS, state] = kept, 0
+    is_lazy = t.states[state, PLAIN_INDEX] >= 0 and not t.options[PLAIN_TALLIES]  # else its work is accounted for
+    growth = kept if is_lazy else kept // 2
+    m.segments[SEGMENT_SWEEP, state] = FIRST_SWEEP + kept + growth
     if t.states[state, PLAIN_INDEX] >= 0:
         m.heads[start : start + m.segments[SEGMENT_ROOM, state]] = -1
         add_to_index(t, m, state, start, end)
@@ -124,7 +146,7 @@ def sweep(t: PlainTables, m: PlainMemory, state: int, now: int) -> None:
 
 @inlined
 def is_due(m: PlainMemory, state: int) -> bool:
-    """Return whether a state has grown by half since it was last swept, or many of its runs have left."""
+    """Return whether a state has grown enough since it was last swept, or many of its runs have left."""
     size = m.segments[SEGMENT_SIZE, state]
     return bool(size > m.segments[SEGMENT_SWEEP, state] or m.segments[SEGMENT_DEAD, state] > FIRST_SWEEP + size // 4)
 
@@ -139,10 +161,25 @@ def is_any_due(m: PlainMemory) -> bool:
 
 
 @inlined
+def is_put_off(t: PlainTables, m: PlainMemory, state: int) -> bool:
+    """Return whether a state that is due had better wait: it is small, and not many have looked through it.
+
+    To look at a run that is over costs a tenth of moving one that is not; but not in an index.
+    """
+    if t.states[state, PLAIN_INDEX] >= 0 or t.options[PLAIN_TALLIES]:
+        return False
+    size, most = m.segments[SEGMENT_SIZE, state], min(_LARGE, _SMALL + 3 * m.segments[SEGMENT_KEPT, state])
+    if size >= most or size <= m.segments[SEGMENT_SWEEP, state] or m.segments[SEGMENT_SCANS, state] >= _MANY_SCANS:
+        return False
+    m.segments[SEGMENT_SWEEP, state] = min(most, size + size // 4)
+    return True
+
+
+@inlined
 def sweep_due(t: PlainTables, m: PlainMemory, now: int) -> None:
     """Sweep the states that are due."""
     for s in range(1, len(t.states)):
-        if is_due(m, s):
+        if is_due(m, s) and not is_put_off(t, m, s):
             sweep(t, m, s, now)
 
 

@@ -157,7 +157,8 @@ def tally(t: PlainTables, m: PlainMemory, event: int) -> None:
                 tally_taken(t, m, event, step, start, stop)
         elif kind == LEAVE and is_kept:
             for c in range(start, stop):
-                uncount(m, state_of(m, m.candidates[PICK_RUN, c]), m.candidates[PICK_RUN, c])
+                run = m.candidates[PICK_RUN, c]
+                uncount(m, state_of(m, run) if step < 0 else t.steps[step, PLAIN_SOURCE], run)
 
 
 @part

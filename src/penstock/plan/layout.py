@@ -105,8 +105,8 @@ REACH = 0
 HELD_NODE, HELD_NEXT, HELD_SEEN, HELD_WIDTH = range(4)  # SEEN: the last event asked about (FIRST), or see `ending.py`
 HELD_FIRST = HELD_WIDTH  # a row that is there from the first time that runs are tallied, and right while they are
 LINK_EVENT, LINK_VARIABLE, LINK_PARENT, LINK_WIDTH = range(4)
-# rows of PlainMemory.segments, behind START, SIZE and ROOM
-SEGMENT_SWEEP, SEGMENT_DEAD, SEGMENT_NEED, PLAIN_SEGMENT_WIDTH = range(3, 7)
+# rows of PlainMemory.segments, behind START, SIZE and ROOM; KEPT: by the last sweep; SCANS: since, of the whole segment
+SEGMENT_SWEEP, SEGMENT_DEAD, SEGMENT_NEED, SEGMENT_KEPT, SEGMENT_SCANS, PLAIN_SEGMENT_WIDTH = range(3, 9)
 # rows of PlainMemory.found: of each match, the node before its last element; then of each group of matches that one
 # event completes, its first match, the event and the variable. Rows of PlainMemory.spans: of each match, its windows
 MATCH_NODE, ENDED_FIRST, ENDED_EVENT, ENDED_VARIABLE, MATCH_WIDTH = range(5)
@@ -122,6 +122,10 @@ GROUP_KIND, GROUP_STEP, GROUP_FROM, GROUP_TO, GROUP_WIDTH = range(5)
 TAKE, COPY_RUN, SHRINK, LEAVE = range(4)
 # in PlainMemory.ways in place of a step; and of a variable, if not exactly one takes an event
 NO_WAY, SEVERAL_WAYS = -1, -2
+# places in the last dimension of PlainMemory.hints: a state with an index, the column of events that is the key (-1:
+# the partition), whether its runs take the event; NO_STATE ends the hints of a variable
+HINT_STATE, HINT_COLUMN, HINT_TAKES, HINT_WIDTH = range(4)
+NO_STATE = -1
 # rows of PlainMemory.slots
 SLOT_TAKEN, SLOT_CONSUMED, SLOT_LEFT, SLOT_WIDTH = range(4)
 # places in the last dimension of `observed`: runs that were asked, runs that took the event

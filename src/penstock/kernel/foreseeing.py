@@ -1,0 +1,107 @@
+"""Plain queries with many keys: what the next events will look up is brought into the cache while others are processed.
+
+With 100,000 keys nearly every look-up in an index waits for memory, twice: for the bucket, then for the runs in it.
+Which buckets the coming events of a block will need is known, so they are asked for ahead of time, and their runs a
+little later. Nothing depends on it; if a hint is wrong, nothing is gained.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]  # it has no types
+from numba.core import types
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+from penstock.kernel.compiling import inlined
+from penstock.kernel.plain_memory import PlainMemory
+from penstock.kernel.scanning import bucket
+from penstock.plan.layout import (
+    EVENT_PART,
+    HELD_NEXT,
+    HELD_NODE,
+    HINT_COLUMN,
+    HINT_STATE,
+    HINT_TAKES,
+    NO_STATE,
+    PLAIN_INDEX,
+    REACH,
+    SEGMENT_ROOM,
+    SEGMENT_START,
+)
+from penstock.plan.plain import PlainTables
+
+FAR, NEAR = 16, 8  # events ahead, at which buckets are asked for, and at which their runs are
+MANY_RUNS = 1 << 14  # with fewer places for runs, they are in the cache anyway
+
+
+_array: Any = arrayobj.make_array
+
+
+def _prefetch(_: Any, array: Any, index: Any) -> Any:
+    """Ask for a place of an array of one dimension, without waiting for it."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = _array(signature.args[0])(context, builder, arguments[0]).data
+        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+        builder.call(function, [pointer, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), code
+
+
+prefetch: Any = intrinsic(_prefetch)
+
+
+@inlined
+def bucket_of(m: PlainMemory, state: int, column: int, event: int) -> int:
+    """Return the bucket of a state in which an event's key is."""
+    key = float(m.events[EVENT_PART, event]) if column < 0 else m.columns[column, event]
+    return bucket(key, m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state])
+
+
+@inlined
+def ask_for_buckets(m: PlainMemory, event: int, variable: int) -> None:
+    """Ask for the buckets that an event will look up or add a run to."""
+    if variable < 0:
+        return
+    for h in range(m.hints.shape[1]):
+        state = m.hints[variable, h, HINT_STATE]
+        if state == NO_STATE:
+            return
+        prefetch(m.heads, np.int64(bucket_of(m, state, m.hints[variable, h, HINT_COLUMN], event)))
+
+
+@inlined
+def ask_for_runs(t: PlainTables, m: PlainMemory, event: int, variable: int) -> None:
+    """Ask for the first run of each bucket that an event will look up."""
+    if variable < 0:
+        return
+    for h in range(m.hints.shape[1]):
+        state = m.hints[variable, h, HINT_STATE]
+        if state == NO_STATE:
+            return
+        if m.hints[variable, h, HINT_TAKES]:
+            run = np.int64(m.heads[bucket_of(m, state, m.hints[variable, h, HINT_COLUMN], event)])
+            if run >= 0:
+                prefetch(m.registers[REACH], run)
+                prefetch(m.registers[t.states[state, PLAIN_INDEX]], run)
+                prefetch(m.runs[HELD_NEXT], run)
+                prefetch(m.runs[HELD_NODE], run)
+
+
+@inlined
+def foresee(t: PlainTables, m: PlainMemory, first: int, last: int, event: int) -> None:
+    """Ask for what the events of a block that come some time after an event will need; the takers are known."""
+    if event == first:
+        for each in range(first, min(first + FAR, last)):
+            ask_for_buckets(m, each, m.takers[each - first])
+    if event + FAR < last:
+        ask_for_buckets(m, event + FAR, m.takers[event + FAR - first])
+    if event + NEAR < last:
+        ask_for_runs(t, m, event + NEAR, m.takers[event + NEAR - first])
