@@ -47,10 +47,10 @@ class Unshed:
 
 def unshed(
     queries: Sequence[tuple[ast.Query, float]], events: Any, costs: Costs, *, is_split: bool, bins: int | None = None,
-    is_observed: bool = True,
+    is_observed: bool = True, **options: Any,
 ) -> Unshed:  # fmt: skip
-    """Process a stream in virtual time, and shed nothing."""
-    operator = Operator(queries, is_split=is_split, bins=bins)
+    """Process a stream in virtual time, and shed nothing; `options` are the engine's, such as `functions`."""
+    operator = Operator(queries, is_split=is_split, bins=bins, **options)
     operator.take(events)
     if is_observed:
         operator.observe()

@@ -163,16 +163,17 @@ class Shedder:
 
     def end(self) -> None:
         """End a batch."""
-        self.rates.end(self.units)
+        self.rates.end(self.units, self.shed.bound.expected(self.units, self.rates))
 
     def choose(self, rows: Rows) -> Choice:
         """Return what is shed of the rows of the batch."""
-        bound = self.shed.bound
+        bound, is_about_runs = self.shed.bound, self.strategy.level == "runs"
         lags = np.minimum(self.shed.lags(rows.table, self._now), self._most_lag)
-        is_overdue: Bools = lags > bound.longest_lag
+        doable = bound.doable(self.rates)
+        likely = min(doable, self.rates.done if is_about_runs else len(rows))
+        is_overdue: Bools = lags > bound.longest_lag(likely, self.rates)
         size = int((~is_overdue).sum())
-        doable = bound.doable(float(lags[~is_overdue].max(initial=0)), self.rates)
-        if self.strategy.level == "runs":
+        if is_about_runs:
             chunk = max(_LEAST_PART, -(-size // _PARTS))
             return Choice(is_overdue, np.zeros(len(rows), np.bool_), runs=doable / max(1, size), chunk=chunk)
         share = max(0.0, 1.0 - doable / size) if size else 0.0
