@@ -21,7 +21,7 @@ from penstock.shedding.strategies.catalogue import STRATEGIES
 from penstock.spark.columns import Columns, DetectError
 from penstock.spark.detecting import spec_of
 from penstock.spark.keys import keyed
-from penstock.spark.shedding import attributes_of, needs_partitions, shed_of
+from penstock.spark.shedding import attributes_of, needs_partitions, shed_of, sheds_from_windows
 from penstock.spark.worker.bucket import Bucket, Given
 from penstock.spark.worker.packing import BUCKET, Pack
 from penstock.spark.worker.results import COUNTS, OUTPUT, SHED
@@ -67,9 +67,10 @@ def spec_for(shed: pk.Shedding, query: ast.Query = QUERY, *, arrival: str | None
     fields = tuple(st.StructField(name, kind) for name, kind in FIELDS.items())
     (query,), keys = keyed([query], ())
     columns = Columns("type", "ts", "id", arrival, keys, tuple(FIELDS), fields)
-    spec = spec_of([(query, 1.0)], columns, SCHEMA, keeps_partitions=needs_partitions(shed))
+    spec = spec_of([(query, 1.0)], columns, SCHEMA, keeps_partitions=needs_partitions(shed, [query]))
     assert set(attributes_of(shed)) <= set(FIELDS)
-    return replace(spec, max_runs=10**6, shed=shed_of(shed, spec, columns, is_shown=True))
+    counting = None if sheds_from_windows(shed, [query]) else spec.counting
+    return replace(spec, max_runs=10**6, shed=shed_of(shed, spec, columns, is_shown=True), counting=counting)
 
 
 def packed(spec: Spec, number: int, now: int, lag_us: int, rows: int = ROWS) -> list[dict[str, Any]]:
@@ -190,7 +191,7 @@ def test_a_type_that_the_model_does_not_know_stays(history: Any) -> None:
     assert counts["shed"] == len(shed)
 
 
-WINDOWED = pk.parse("PATTERN SEQ(A a, B b, C c) WITHIN 4 s PARTITION BY k WINDOW 4 s EVERY 2 s", "windows")
+MANY = pk.parse("PATTERN SEQ(A a, B b, C c) WITHIN 4 s PARTITION BY k WINDOW 4 s EVERY 40 ms", "many")
 LONGER = pk.parse("PATTERN SEQ(A a, B b, C c, D d) WITHIN 4 s PARTITION BY k", "longer")
 
 
@@ -198,7 +199,7 @@ LONGER = pk.parse("PATTERN SEQ(A a, B b, C c, D d) WITHIN 4 s PARTITION BY k", "
     ("name", "query", "arrival", "told"),
     [
         ("random-event", QUERY, None, "fix: give arrival="),
-        ("espice", WINDOWED, "arrived", "espice sheds events from windows"),
+        ("espice", MANY, "arrived", "an event is in 100 windows, and espice tells 62 apart"),
         ("pspice", LONGER, "arrived", "the model of pspice is of queries with [4] states, and these have [5]"),
     ],
 )

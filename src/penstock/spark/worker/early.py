@@ -28,7 +28,7 @@ def worths(table: pa.Table, type_name: str, ts: Ints, is_event: Bools, shed: She
     result = np.full(len(table), np.nan)
     places = np.flatnonzero(is_event)
     tie = numbers(table.column(TIE))
-    view, known = shed.view(table.take(pa.array(places)), type_name, ts[places], tie[places])
+    view, known, _ = shed.view(table.take(pa.array(places)), type_name, ts[places], tie[places])
     result[places[known]] = strategy.utilities(view)
     return result
 
@@ -36,7 +36,7 @@ def worths(table: pa.Table, type_name: str, ts: Ints, is_event: Bools, shed: She
 def chosen(table: pa.Table, now: int, is_event: Bools, worth: Floats | None, shed: Shed) -> tuple[Bools, Bools]:
     """Return which rows are overdue, and which the strategy gives up."""
     none = np.zeros(len(table), np.bool_)
-    if not shed.leaves_out:
+    if not shed.leaves_out or shed.in_windows is not None:  # all rows count for positions in windows
         return none, none
     lags, tie = shed.lags(table, now), table.column(TIE)
     may_go = is_event & ~is_null(tie)
