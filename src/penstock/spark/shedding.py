@@ -75,10 +75,16 @@ def shed_of(shed: Shedding, spec: Spec, columns: Columns, *, is_shown: bool) -> 
             raise DetectError(f"{strategy.name} cannot shed from this query: {error}") from error
     bound = BatchBound(shed.bound_seconds * 1e6, shed.f)
     leaves_out = all(map(takes_no_note, queries))
+    unshed = shed.unshed if spec.by and in_windows is None and _drops_rows(strategy) else 0.0
     return Shed(
-        strategy, fitted.types, bound, shed.seed, columns.arrival, attributes, in_windows, leaves_out, is_shown,
+        strategy, fitted.types, bound, shed.seed, columns.arrival, attributes, in_windows, unshed, leaves_out, is_shown,
         uuid4().hex,
     )  # fmt: skip
+
+
+def _drops_rows(strategy: Strategy) -> bool:
+    """Whether it drops whole rows: then it is known which matches of a key would have been lost."""
+    return strategy.level in ("stream", "window") and strategy.name != "hspice-w"
 
 
 def _fitted(shed: Shedding, states: Sequence[int]) -> Fitted:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from penstock.shedding.overload.batches import BatchBound, BatchRates
 from penstock.shedding.strategies.strategy import Strategy
 from penstock.shedding.views import NOTHING, Decision, View
 from penstock.spark.worker.events import Rows
+from penstock.spark.worker.judging import marked
 from penstock.spark.worker.spec import Spec
 from penstock.spark.worker.times import times
 from penstock.spark.worker.windows import Pairs, Positions
@@ -48,6 +49,7 @@ class Shed:
         arrival: the column with the arrival times.
         attributes: the numeric columns that the strategy reads.
         in_windows: the query whose windows it sheds from; None if it does not, or if there are none.
+        unshed: the share of keys that are never shed.
         leaves_out: whether a row that is shed need not come to the engine: it is nobody's neighbour, and not counted.
         is_shown: whether rows that are shed come out.
         token: which `detect` this is of, so that workers keep no bucket of another one.
@@ -60,6 +62,7 @@ class Shed:
     arrival: str
     attributes: tuple[str, ...]
     in_windows: ast.Query | None
+    unshed: float
     leaves_out: bool
     is_shown: bool
     token: str
@@ -106,6 +109,8 @@ class Choice:
         hidden: per query (S, n): hidden from the runs in a state; None: from none.
         worth: per query (S, n), with `least` (n,), as `penstock.Hooks` has it.
         windows: (n,) the windows that they are shed from, as `penstock.Hooks` has them; None: from none but all.
+        marked: (n,) of keys that are never shed.
+        spared: (n,) those of them that would have been shed.
         runs: how many runs there may be.
         chunk: how many rows are processed at once; None: as many as ever.
     """
@@ -116,6 +121,8 @@ class Choice:
     worth: tuple[Floats, ...] | None = None
     least: Floats | None = None
     windows: Ints | None = None
+    marked: Bools | None = None
+    spared: Bools | None = None
     runs: float = np.inf
     chunk: int | None = None
 
@@ -128,9 +135,19 @@ class Choice:
             None if self.worth is None else tuple(each[:, rows] for each in self.worth),
             None if self.least is None else self.least[rows],
             None if self.windows is None else self.windows[rows],
+            None if self.marked is None else self.marked[rows],
+            None if self.spared is None else self.spared[rows],
             self.runs,
             self.chunk,
         )
+
+    def sparing(self, is_marked: Bools) -> Choice:
+        """Return it without these rows."""
+        spared = (self.is_shed | self.is_overdue) & is_marked
+        kept = ~is_marked
+        return replace(
+            self, is_shed=self.is_shed & kept, is_overdue=self.is_overdue & kept, marked=is_marked, spared=spared
+        )  # fmt: skip
 
     def hooks(self, queries: int) -> list[Hooks]:
         """Return it as the engine takes it, for each query; `ledger` tells what was shed by its worth."""
@@ -164,7 +181,7 @@ class Shedder:
 
     def __init__(self, spec: Spec, state: Mapping[str, Any] | None = None) -> None:
         assert spec.shed is not None, "there is nothing to shed"
-        self.shed, self.type_name = spec.shed, spec.type
+        self.shed, self.type_name, self._by = spec.shed, spec.type, spec.by
         self.strategy = deepcopy(spec.shed.strategy)
         windowed, before = spec.shed.in_windows, None if state is None else state.get("positions")
         self.positions = None if windowed is None else Positions(windowed, spec, before)
@@ -189,6 +206,12 @@ class Shedder:
 
     def choose(self, rows: Rows) -> Choice:
         """Return what is shed of the rows of the batch."""
+        choice = self._chosen(rows)
+        if not self.shed.unshed:
+            return choice
+        return choice.sparing(marked(rows.table, self._by, self.shed.unshed, self.shed.seed))
+
+    def _chosen(self, rows: Rows) -> Choice:
         pairs = None if self.positions is None else self.positions.take(rows)
         bound, is_about_runs = self.shed.bound, self.strategy.level == "runs"
         lags = np.minimum(self.shed.lags(rows.table, self._now), self._most_lag)
