@@ -192,7 +192,7 @@ def capacity(spark: SparkSession, path: Path, least: float, most: float, seconds
         at - each.max() for at, each in watched.waited["probe"] if at > WARM_UP_S and np.percentile(each, 99) <= bound_s
     ]
     if not on_time:
-        print("even the lowest rate is too high: give a lower --least")
+        sys.exit("even the lowest rate is too high, as this machine is now: give a lower --least, or a longer --bound")
     at = max(on_time, default=0.0)
     return float(np.interp(at, [WARM_UP_S, WARM_UP_S + seconds], [least, most]))
 

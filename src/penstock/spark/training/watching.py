@@ -22,6 +22,7 @@ from penstock.plan.tables import Bools, Ints
 from penstock.plan.terms import Calls
 from penstock.spark.training.contributions import contributions
 from penstock.spark.training.observing import Observer, ObserverOf, Seen, Steps, Subject, Sums, add_up
+from penstock.spark.training.transitions import Transitions
 from penstock.spark.worker.batch import BatchWorker
 from penstock.spark.worker.events import Rows
 from penstock.spark.worker.matching import CHUNK
@@ -35,7 +36,7 @@ SUMS_SCHEMA = pa.schema(
     [("query", pa.int32()), ("name", pa.string()), ("type", pa.string()), ("place", pa.int32()), ("sum", pa.int64())]
 )
 # What each kind of model is made of.
-MODELS: dict[str, ObserverOf] = {"contribution": contributions}
+MODELS: dict[str, ObserverOf] = {"contribution": contributions, "transition": Transitions}
 
 
 def observers_of(subject: Subject, model: str, *, runs: bool) -> list[Observer]:
