@@ -33,7 +33,7 @@ def train(
     bins: Annotated[int | None, typer.Option(help="Cells of positions; as many as a window has events.")] = None,
     attribute: Annotated[list[str] | None, typer.Option(help="For gSPICE: a numeric column that counts.")] = None,
     spark: Annotated[
-        bool, typer.Option("--spark", help="As a Spark job, for a history of any size; espice only.")
+        bool, typer.Option("--spark", help="As a Spark job, for a history of any size; espice and pspice.")
     ] = False,
     show: Annotated[Path | None, typer.Option("--show", help="Show a model instead of training one.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the model as a page with heat maps, too.")] = None,
@@ -100,9 +100,10 @@ def _with_spark(
 ) -> tuple[Any, int]:  # fmt: skip
     from penstock.spark import collect
     from penstock.spark.session import session
-    from penstock.spark.training.fitting import espice_of
+    from penstock.spark.training.fitting import espice_of, pspice_of
 
-    if strategy != "espice":
+    is_about_runs = strategy.startswith("pspice")
+    if strategy != "espice" and not is_about_runs:
         raise PenstockError(
             f"{strategy} is not learned on Spark\n  fix: leave --spark out, with a history that fits in memory"
         )
@@ -112,10 +113,12 @@ def _with_spark(
         frame = (
             reader.csv(str(path), header=True, inferSchema=True) if path.suffix == ".csv" else reader.parquet(str(path))
         )
-        model = collect(frame, queries, type=kind, time=time, positions=bins or 100)
+        observed = "transition" if is_about_runs else "contribution"
+        model = collect(frame, queries, type=kind, time=time, positions=bins or 100, model=observed)
     finally:
         running.stop()
-    return espice_of(model), model.rows
+    fitted = pspice_of(model, with_time=strategy == "pspice") if is_about_runs else espice_of(model)
+    return fitted, model.rows
 
 
 def _show(path: Path, html: Path | None) -> None:

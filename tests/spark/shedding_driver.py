@@ -20,6 +20,8 @@ from penstock.spark.session import session
 from tests.spark.recovery_driver import JAVA_OPTIONS, of_files
 
 QUERY = pk.parse("PATTERN SEQ(A a, B b, C c) WHERE a.v < b.v WITHIN 30 s PARTITION BY card", "abc")
+WINDOWED = pk.parse("PATTERN SEQ(A a, B b, C c) WITHIN 30 s PARTITION BY card WINDOW 30 s EVERY 10 s", "windows")
+FROM_WINDOWS = "-from-windows"  # what the name of a strategy ends with that sheds from the windows of WINDOWED
 HANGS_FROM = 3  # the first attempt at this batch, and at each after it, does not end
 
 
@@ -33,8 +35,11 @@ def main(folder: Path, strategy: str) -> None:
         ),  # some cannot be on time any more, however fast the machine is
     )
     model = folder / "model"
-    shed = pk.Shedding(bound="1 s", strategy=strategy, model=model if model.exists() else None)
-    asked = detect(QUERY, seq="id", arrival="arrived", shed=shed, outputs=["matches", "shed"])
+    name = strategy.removesuffix(FROM_WINDOWS)
+    shed = pk.Shedding(bound="1 s", strategy=name, model=model if model.exists() else None)
+    asked = detect(
+        QUERY if name == strategy else WINDOWED, seq="id", arrival="arrived", shed=shed, outputs=["matches", "shed"]
+    )
 
     def write(frame: DataFrame, number: int) -> None:
         frame.persist()

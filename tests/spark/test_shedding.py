@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from penstock.shedding.storing import save
 from penstock.shedding.strategies.catalogue import STRATEGIES
 from penstock.spark import DetectError, detect, output
 from tests.spark.frames import events, frame_of
-from tests.spark.shedding_driver import HANGS_FROM, QUERY
+from tests.spark.shedding_driver import FROM_WINDOWS, HANGS_FROM, QUERY, WINDOWED
 from tests.spark.test_detect import files, run_stream
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +54,14 @@ def killed_in_its_first_attempts(folder: Path, strategy: str) -> None:
     pytest.fail("the driver did not come to an end")
 
 
-@pytest.mark.parametrize("strategy", ["random-event", pytest.param("espice", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        "random-event",
+        pytest.param("espice", marks=pytest.mark.slow),
+        pytest.param("espice" + FROM_WINDOWS, marks=pytest.mark.slow),
+    ],
+)
 def test_a_batch_that_is_run_again_after_a_kill_sheds_the_same(tmp_path: Path, strategy: str) -> None:
     table = events(2000 * BATCHES)
     files(table, tmp_path / "in", BATCHES)
@@ -61,9 +69,17 @@ def test_a_batch_that_is_run_again_after_a_kill_sheds_the_same(tmp_path: Path, s
 
     pq.write_table(table.slice(0, 1), tmp_path / "schema")
     if strategy != "random-event":
-        history = unshed([(QUERY, 1.0)], table.slice(0, 4000), Costs(), is_split=False, bins=1).history
+        is_split = strategy.endswith(FROM_WINDOWS)
+        query = replace(WINDOWED, partition=()) if is_split else QUERY
+        history = unshed(
+            [(query, 1.0)], table.slice(0, 4000), Costs(), is_split=is_split, bins=4 if is_split else 1
+        ).history
         assert history is not None
-        save(STRATEGIES[strategy].fitted(history), tmp_path / "model", {"types": list(history.names)})
+        save(
+            STRATEGIES[strategy.removesuffix(FROM_WINDOWS)].fitted(history),
+            tmp_path / "model",
+            {"types": list(history.names)},
+        )
     killed_in_its_first_attempts(tmp_path, strategy)
     attempts: dict[int, list[Any]] = {}
     for path in sorted(tmp_path.glob("attempts/*")):

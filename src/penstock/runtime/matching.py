@@ -75,7 +75,7 @@ class Operator:
         self.engine = Engine(asked, plan="automaton", **options)
         self._bins = bins
         self._limit = self.queries[0].limit if is_split else None
-        self._walks = [_Walk(detector.plan) for detector in self.engine._detectors]
+        self._walks = [Walk(detector.plan) for detector in self.engine._detectors]
         self.counting: list[Counting] | None = None
         self.keeps_ledger = True  # whether it is noted what each pair takes: a virtual clock needs it
         self.counts: Bools | None = None  # (W,) the windows that are observed; None: all
@@ -266,7 +266,7 @@ class Operator:
         )  # fmt: skip
 
 
-class _Walk:
+class Walk:
     """Follows the events of a match through the automaton of its query."""
 
     def __init__(self, plan: Any) -> None:

@@ -48,7 +48,7 @@ class Unshed:
 
 def unshed(
     queries: Sequence[tuple[ast.Query, float]], events: Any, costs: Costs, *, is_split: bool, bins: int | None = None,
-    is_observed: bool = True, is_real: bool = False,
+    is_observed: bool = True, is_real: bool = False, **options: Any,
 ) -> Unshed:  # fmt: skip
     """Process a stream, and shed nothing.
 
@@ -60,8 +60,9 @@ def unshed(
         bins: how many cells a window has in a history.
         is_observed: whether there is a history.
         is_real: whether times are those of this machine, taken in a pass of their own; else they are virtual.
+        **options: of the engine, such as `functions`.
     """
-    operator = Operator(queries, is_split=is_split, bins=bins)
+    operator = Operator(queries, is_split=is_split, bins=bins, **options)
     operator.take(events)
     if is_observed:
         operator.observe()
@@ -72,7 +73,7 @@ def unshed(
     run = loop()
     history = operator.history(size, costs) if is_observed else None
     if is_real:
-        again = Operator(queries, is_split=is_split)
+        again = Operator(queries, is_split=is_split, **options)
         again.take(events)
         return Unshed(history, run, *timed(again, events_at_once))
     runs, times = _samples(run, size, events_at_once)

@@ -24,7 +24,7 @@ from penstock.spark.columns import ColumnLike, Columns, DetectError, resolve, wi
 from penstock.spark.keys import by_same, keyed, reach, types_that_count
 from penstock.spark.outputs import OUTPUTS, events_schema, parted, results_schema, spark_schema
 from penstock.spark.parting import in_parts
-from penstock.spark.shedding import attributes_of, needs_partitions, shed_of
+from penstock.spark.shedding import attributes_of, needs_partitions, shed_of, sheds_from_windows
 from penstock.spark.streaming import shuffle_partitions, streamed
 from penstock.spark.worker.batch import BatchWorker
 from penstock.spark.worker.results import ENDED, MATCHES, SHED
@@ -108,7 +108,7 @@ def detect(
         weights = [weight for _, weight in pairs]
         more = () if shed is None else attributes_of(shed)
         columns = with_attributes(replace(columns, by=keys), resolver, [*read_by_all(parted_by), *keys, *more])
-        keeps = shed is not None and needs_partitions(shed)
+        keeps = shed is not None and needs_partitions(shed, parted_by)
         chosen = list(zip(parted_by, weights, strict=True))
         spec = spec_of(chosen, columns, known, keeps_partitions=keeps, ended=ENDED in shown)
         result = spark_schema(spec.results, columns, parted_by)
@@ -120,7 +120,8 @@ def detect(
         if shed is not None:
             if not frame.isStreaming:
                 raise DetectError("a batch has no latency bound to keep\n  fix: leave shed= out, or read a stream")
-            spec = replace(spec, shed=shed_of(shed, spec, columns, is_shown=SHED in outputs))
+            counting = None if sheds_from_windows(shed, parted_by) else spec.counting  # all take up positions
+            spec = replace(spec, shed=shed_of(shed, spec, columns, is_shown=SHED in outputs), counting=counting)
         if frame.isStreaming:
             found = streamed(resolver, spec, result, buckets or shuffle_partitions(frame))
         else:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from penstock.spark.losing import Loss
 from penstock.spark.worker.results import LATENCIES, LATENCY_MS
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 METRIC = "penstock"  # the name under which `detect` observes its counts, unless it is told another
 _SHED = ("shed_early", "shed_overdue", "shed_runs", "shed_partly")
-_SUMMED = ("rows", "processed", "late", "malformed", "shed", *_SHED, "matches", "ended")
+_JUDGED = ("judged", "judged_lost")
+_SUMMED = ("rows", "processed", "late", "malformed", "shed", *_SHED, *_JUDGED, "matches", "ended")
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +41,8 @@ class Progress:
         shed_overdue: those of them that could not be on time any more.
         shed_runs: runs that were dropped on purpose.
         shed_partly: rows that were hidden from some runs; they count as processed.
+        judged: matches of keys that are never shed, from which the loss is estimated.
+        judged_lost: those of them that would have been lost otherwise; see `estimated_loss`.
         matches: how many were found.
         ended: runs that ended without a match, if they are asked for.
         runs: how many there are at its end.
@@ -70,6 +74,8 @@ class Progress:
     shed_runs: int = 0
     shed_partly: int = 0
     ended: int = 0
+    judged: int = 0
+    judged_lost: int = 0
 
     @classmethod
     def of(
@@ -146,6 +152,7 @@ class Totals:
         batches: how many there were.
         held: how many rows are held back after the last one.
         wrong: the numbers of those whose rows do not add up.
+        loss: what is estimated to be lost, if some keys are never shed.
     """
 
     batches: int = 0
@@ -159,11 +166,14 @@ class Totals:
     shed_overdue: int = 0
     shed_runs: int = 0
     shed_partly: int = 0
+    judged: int = 0
+    judged_lost: int = 0
     matches: int = 0
     ended: int = 0
     held: int = 0
     latency: list[int] = field(default_factory=lambda: [0] * LATENCIES, repr=False)
     wrong: list[int] = field(default_factory=list)
+    loss: Loss = field(default_factory=Loss, repr=False)
 
     def add(self, progress: Progress) -> None:
         """Take a batch."""
@@ -173,6 +183,7 @@ class Totals:
             setattr(self, name, getattr(self, name) + getattr(progress, name))
         self.held = progress.held
         self.latency = [a + b for a, b in zip(self.latency, progress.latency, strict=True)]
+        self.loss.add(progress)
         if not progress.adds_up:
             self.wrong.append(progress.batch_id)
 
@@ -184,8 +195,14 @@ class Totals:
             "seconds": round(self.seconds, 3),
             **{name: getattr(self, name) for name in (*_SUMMED, "held")},
             "latency_ms": {name: _rounded(value) for name, value in quantiles.items()},
+            "estimated_loss": self._estimated(),
             "adds_up": not self.wrong,
         }
+
+    def _estimated(self) -> dict[str, float] | None:
+        found = self.loss.estimate()
+        shares = {"lost": found.lost, "low": found.low, "high": found.high}
+        return {name: round(share, 4) for name, share in shares.items()} if found.matches else None
 
 
 def quantile_ms(histogram: Sequence[int], share: float) -> float | None:

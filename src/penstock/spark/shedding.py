@@ -8,12 +8,13 @@ from uuid import uuid4
 
 import numpy as np
 
-from penstock.engine.hooks import HookError
+from penstock.engine.hooks import MAX_WINDOWS, HookError
 from penstock.engine.snapshots import SnapshotError
 from penstock.errors import PenstockError
 from penstock.pattern import ast
 from penstock.shedding.configuration import Fitted, Shedding
 from penstock.shedding.overload.batches import BatchBound
+from penstock.shedding.strategies.catalogue import strategy_of
 from penstock.shedding.strategies.chance import RandomRun
 from penstock.shedding.strategies.gspice import Gspice
 from penstock.shedding.strategies.strategy import Strategy
@@ -30,9 +31,14 @@ def attributes_of(shed: Shedding) -> tuple[str, ...]:
     return tuple(model.features.attributes) if isinstance(model, Gspice) else ()
 
 
-def needs_partitions(shed: Shedding) -> bool:
-    """Whether a strategy counts the open runs of an event's partition, so that PARTITION BY must stay."""
-    return shed.strategy == "hspice-w"
+def sheds_from_windows(shed: Shedding, queries: Sequence[ast.Query]) -> bool:
+    """Whether a strategy asks where in its windows an event is."""
+    return strategy_of(shed.strategy).level in IN_WINDOWS and any(query.window is not None for query in queries)
+
+
+def needs_partitions(shed: Shedding, queries: Sequence[ast.Query]) -> bool:
+    """Whether something is counted by partition, so that PARTITION BY must stay: open runs, or positions in windows."""
+    return shed.strategy == "hspice-w" or sheds_from_windows(shed, queries)
 
 
 def shed_of(shed: Shedding, spec: Spec, columns: Columns, *, is_shown: bool) -> Shed:
@@ -50,7 +56,9 @@ def shed_of(shed: Shedding, spec: Spec, columns: Columns, *, is_shown: bool) -> 
     engine = spec.engine()
     fitted = _fitted(shed, [len(states) for states in engine.states])
     strategy = fitted.strategy
-    _check_windows(strategy, queries)
+    in_windows = queries[0] if sheds_from_windows(shed, queries) else None
+    if in_windows is not None:
+        _check_windows(strategy, queries)
     _check_model(fitted, [len(states) for states in engine.states])
     attributes = attributes_of(shed)
     missing = [name for name in attributes if columns.kinds().get(name) not in ("int", "float", "bool")]
@@ -59,7 +67,7 @@ def shed_of(shed: Shedding, spec: Spec, columns: Columns, *, is_shown: bool) -> 
             f"the model of {strategy.name} reads {', '.join(missing)}, which the frame does not have as numbers\n"
             "  fix: train it with attributes that the frame has"
         )
-    if strategy.level == "runs" or needs_partitions(shed):
+    if strategy.level == "runs" or strategy.name == "hspice-w":
         try:
             for detector in engine._detectors:
                 detector.keep_plain_runs()
@@ -67,9 +75,16 @@ def shed_of(shed: Shedding, spec: Spec, columns: Columns, *, is_shown: bool) -> 
             raise DetectError(f"{strategy.name} cannot shed from this query: {error}") from error
     bound = BatchBound(shed.bound_seconds * 1e6, shed.f)
     leaves_out = all(map(takes_no_note, queries))
+    unshed = shed.unshed if spec.by and in_windows is None and _drops_rows(strategy) else 0.0
     return Shed(
-        strategy, fitted.types, bound, shed.seed, columns.arrival, attributes, leaves_out, is_shown, uuid4().hex
+        strategy, fitted.types, bound, shed.seed, columns.arrival, attributes, in_windows, unshed, leaves_out, is_shown,
+        uuid4().hex,
     )  # fmt: skip
+
+
+def _drops_rows(strategy: Strategy) -> bool:
+    """Whether it drops whole rows: then it is known which matches of a key would have been lost."""
+    return strategy.level in ("stream", "window") and strategy.name != "hspice-w"
 
 
 def _fitted(shed: Shedding, states: Sequence[int]) -> Fitted:
@@ -84,11 +99,21 @@ def _fitted(shed: Shedding, states: Sequence[int]) -> Fitted:
 
 
 def _check_windows(strategy: Strategy, queries: Sequence[ast.Query]) -> None:
-    if strategy.level in IN_WINDOWS and any(query.window is not None for query in queries):
+    window = queries[0].window
+    if any(query.window != window or query.partition != queries[0].partition for query in queries):
         raise DetectError(
-            f"{strategy.name} sheds events from windows, and on Spark the windows of a query share their runs\n"
-            "  fix: shed events of the stream (gspice-sh, random-event) or runs (pspice, random-run); or leave WINDOW\n"
-            "       out, and WITHIN says how far a match reaches"
+            f"{strategy.name} sheds events from windows, and the queries have different ones\n"
+            "  fix: give all of them the same WINDOW and PARTITION BY, or detect them apart"
+        )
+    if window is None or window.every is None:
+        return
+    length, every = (
+        each.us if isinstance(each, ast.TimeSpan) else each.events for each in (window.length, window.every)
+    )
+    if -(-length // every) > MAX_WINDOWS:
+        raise DetectError(
+            f"an event is in {-(-length // every)} windows, and {strategy.name} tells {MAX_WINDOWS} apart\n"
+            "  fix: make EVERY longer, or shed events of the stream (gspice-sh, random-event) or runs (pspice)"
         )
 
 

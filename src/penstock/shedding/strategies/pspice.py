@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from penstock.plan.tables import Bools, Floats
+from penstock.plan.tables import Bools, Floats, Ints
 from penstock.shedding.history import History
 from penstock.shedding.markov import completion, interpolated, remaining_time, scaled, transition_matrix, utility
 from penstock.shedding.strategies.strategy import Strategy
 from penstock.shedding.views import Effort, Level
 
 MOST_BINS = 400
+
+
+class Chain(Protocol):
+    """What is known of the runs of a query; see `penstock.shedding.history.Progress`."""
+
+    @property
+    def weight(self) -> float:
+        """Of the query."""
+
+    @property
+    def ends(self) -> Bools:
+        """(S,) the states in which a run is complete."""
+
+    @property
+    def moves(self) -> Ints:
+        """(S, S) how often a run got from one state to another."""
+
+    @property
+    def stays(self) -> Ints:
+        """(S,) how often an event left a run in its state."""
+
+    @property
+    def rewards(self) -> Floats:
+        """(S, S) the mean time to process an event that takes a run from a state to another."""
 
 
 @dataclass
@@ -41,19 +66,27 @@ class Pspice(Strategy):
             bins: how many numbers of events left are worked out, MOST_BINS at most unless said otherwise.
             with_time: whether the processing time counts; without it, this is pSPICE-- (section 3.3.2.2).
         """
-        events = max(1, round(history.window_size))
+        return cls.of(history.queries, history.window_size, bins=bins, with_time=with_time, **options)
+
+    @classmethod
+    def of(
+        cls, queries: Sequence[Chain], window_size: float, *, bins: int | None = None, with_time: bool = True,
+        **options: Any,
+    ) -> Self:  # fmt: skip
+        """Solve the chains of queries, where a window has so many events on average; else like `fitted`."""
+        events = max(1, round(window_size))
         size = max(1, -(-events // (bins or MOST_BINS)))
         count = -(-events // size)
-        matrices = tuple(transition_matrix(query.moves, query.stays) for query in history.queries)
+        matrices = tuple(transition_matrix(query.moves, query.stays) for query in queries)
         chances, times = [], []
-        for query, matrix in zip(history.queries, matrices, strict=True):
+        for query, matrix in zip(queries, matrices, strict=True):
             ends: Bools = query.ends
             chances.append(completion(matrix, ends, count, size))
             times.append(remaining_time(matrix, query.rewards, ends, count, size))
         most = max(float(each.max(initial=0.0)) for each in times) or 1.0  # one scale for all queries
         tables = tuple(
             utility(query.weight, scaled(chance), time / most if with_time else np.ones_like(time))
-            for query, chance, time in zip(history.queries, chances, times, strict=True)
+            for query, chance, time in zip(queries, chances, times, strict=True)
         )
         return cls(tables, matrices, **options)
 
@@ -75,4 +108,4 @@ class PspiceWithoutTime(Pspice):
     @classmethod
     def fitted(cls, history: History, **options: Any) -> Self:
         """Learn without processing times."""
-        return super().fitted(history, with_time=False, **options)
+        return super().fitted(history, **options | {"with_time": False})

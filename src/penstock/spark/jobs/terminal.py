@@ -168,6 +168,8 @@ def summary(job: Job, totals: Totals, was_stopped: bool) -> Text:
             f"\nshed: {totals.shed_early:,} rows before the shuffle, {totals.shed_overdue:,} that were overdue, "
             f"{totals.shed_runs:,} runs; {totals.shed_partly:,} rows were hidden from some runs"
         )
+    if (loss := totals.loss.estimate()).matches:
+        text.append(f"\nof matches, by keys that are never shed: {loss}")
     if was_stopped and job.run.checkpoint is not None:
         text.append(f"\nstopped; the next run goes on from {job.run.checkpoint}")
     return text

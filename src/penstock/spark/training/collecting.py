@@ -61,7 +61,7 @@ def collect(
         type: the column with the type of an event, by name or as a `Column`; likewise `time`, `by` and `seq`, as
             `detect` has them. Numbers must be unique: of two events with the same, one may be left out.
         positions: how many bins positions in windows, or parts of WITHIN, are put into.
-        model: what is observed: "contribution".
+        model: what is observed: "contribution", or "transition" for pSPICE: see `penstock.spark.training.transitions`.
         runs: whether runs are counted, too, by type and state: `asked` and `taken`, as `penstock.Hooks` has them. It
             keeps queries from tree plans, and takes a look at every open run at every event.
         functions: what queries call; like `remotes`, `schema`, `max_runs` and `plan`, as `detect` has it.
@@ -79,13 +79,13 @@ def collect(
         ...     model.save("models/pairs")
         ...     return model.utility()
     """
-    _check_options(frame, model, positions)
+    _check_options(frame, model, positions, runs=runs)
     pairs = weighted(queries)
     columns, resolver = resolve(frame, type, time, by, seq, None, ())
     spec = replace(
         _spec(pairs, columns, resolver, schema or resolver.schema()),
         functions=dict(functions or {}), remotes=dict(remotes or {}), max_runs=max_runs,
-        plan="automaton" if runs else plan,
+        plan="automaton" if runs or model == "transition" else plan,
     )  # fmt: skip
     states = spec.engine().states  # what it refuses is refused here, not in a worker
     rows = in_parts(resolver, CollectWorker(spec, model=model, positions=positions, runs=runs), _ROWS)
@@ -93,11 +93,13 @@ def collect(
     return model_of(pairs, states, [tuple(row) for row in totals], model, positions, runs=runs)
 
 
-def _check_options(frame: DataFrame, model: str, positions: int) -> None:
+def _check_options(frame: DataFrame, model: str, positions: int, *, runs: bool) -> None:
     if frame.isStreaming:
         raise DetectError("collect sums up a history, and this is a stream\n  fix: read it as a batch: spark.read")
     if model not in MODELS:
         raise DetectError(f"model={model!r}\n  fix: give one of {', '.join(map(repr, MODELS))}")
+    if model == "transition" and runs:
+        raise DetectError("model='transition' counts runs already\n  fix: leave runs= out")
     if positions < 1:
         raise DetectError(f"positions={positions!r}\n  fix: give a number of bins, 1 or more")
 

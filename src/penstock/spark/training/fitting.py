@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from penstock.plan.tables import Floats
+from penstock.pattern import ast
+from penstock.pattern.parser import parse
+from penstock.plan.planning import plan
+from penstock.plan.tables import Bools, Floats, Ints
+from penstock.plan.terms import Calls
+from penstock.runtime.costs import Costs
+from penstock.runtime.matching import Walk
 from penstock.shedding.configuration import Fitted
 from penstock.shedding.strategies.espice import Espice, utility_table
+from penstock.shedding.strategies.pspice import Pspice, PspiceWithoutTime
 from penstock.spark.training.models import Model, ModelError
 
 
@@ -36,3 +45,59 @@ def espice_of(model: Model, *, seed: int = 1) -> Fitted:
         seen = model.queries[0].sums["seen"][:, None]
         shares = seen / max(1, int(seen.sum()))
     return Fitted(Espice(utility_table(contributions), shares, seed=seed), model.types)
+
+
+@dataclass(frozen=True)
+class _Chain:
+    weight: float
+    ends: Bools
+    moves: Ints
+    stays: Ints
+    rewards: Floats
+
+
+def pspice_of(model: Model, *, with_time: bool = True) -> Fitted:
+    """Return pSPICE with the transitions that `collect` has summed up; without `with_time`, pSPICE--.
+
+    What a run has left is a part of WITHIN on Spark, so the events of a "window" are those that come within WITHIN, of
+    the same key, on average.
+
+    Raises:
+        ModelError: it has no transitions.
+
+    Examples:
+        fitted = pspice_of(collect(history, query, by="card", model="transition"))
+        shed = pk.Shedding(bound="2 s", strategy="pspice", model=fitted.strategy, types=fitted.types)
+    """
+    if model.kind != "transition":
+        raise ModelError(f"the model is of {model.kind!r}, and pSPICE is made of transitions")
+    chains, sizes = [], []
+    for place, each in enumerate(model.queries):
+        query = parse(each.query)
+        walk = Walk(plan(query, Calls.DERIVED))
+        moves = _moves(query, model.types, each.sums["taken"])
+        stays = np.maximum(each.sums["open"].sum(axis=0) - moves.sum(axis=1), 0)
+        chains.append(_Chain(each.weight, walk.ends, moves, stays, walk.rewards(Costs(), place)))
+        sizes.append(int(each.sums["reach"]) / max(1, int(each.sums["seen"].sum())))
+    made = Pspice if with_time else PspiceWithoutTime
+    return Fitted(made.of(chains, max(sizes), with_time=with_time), model.types)
+
+
+def _moves(query: ast.Query, types: tuple[str, ...], taken: Ints) -> Ints:
+    """Return (S, S) from which state runs got to which, where (T, S) have taken an event of a type in a state.
+
+    Where a type can take a run to several states, these get equal parts: which it was is not counted.
+    """
+    planned = plan(query, Calls.DERIVED)
+    targets: dict[tuple[int, int], set[int]] = {}
+    for step in planned.automaton.transitions:
+        names = planned.numbered.variables[step.variable].types
+        for code, name in enumerate(types):
+            if not names or name in names:
+                targets.setdefault((code, step.source), set()).add(step.target)
+    moves = np.zeros((taken.shape[1], taken.shape[1]), np.int64)
+    for (code, source), each in targets.items():
+        count, rest = divmod(int(taken[code, source]), len(each))
+        for number, target in enumerate(sorted(each)):
+            moves[source, target] += count + (number < rest)
+    return moves

@@ -17,24 +17,26 @@ from penstock.engine.intake import Intake, attributes
 from penstock.engine.matches import Matches
 from penstock.pattern import ast
 from penstock.plan.layout import EVENT_BEFORE, EVENT_TS
-from penstock.plan.planning import Plan, plan
+from penstock.plan.planning import plan
 from penstock.plan.tables import Bools, Ints
 from penstock.plan.terms import Calls
 from penstock.spark.training.contributions import contributions
 from penstock.spark.training.observing import Observer, ObserverOf, Seen, Steps, Subject, Sums, add_up
+from penstock.spark.training.transitions import Transitions
 from penstock.spark.worker.batch import BatchWorker
 from penstock.spark.worker.events import Rows
 from penstock.spark.worker.matching import CHUNK
 from penstock.spark.worker.results import Counts
 from penstock.spark.worker.sorting import Sorter
 from penstock.spark.worker.spec import SEQ, Spec
+from penstock.spark.worker.windows import only_windows
 
 ALL_QUERIES = -1  # the place of sums that belong to no query
 SUMS_SCHEMA = pa.schema(
     [("query", pa.int32()), ("name", pa.string()), ("type", pa.string()), ("place", pa.int32()), ("sum", pa.int64())]
 )
 # What each kind of model is made of.
-MODELS: dict[str, ObserverOf] = {"contribution": contributions}
+MODELS: dict[str, ObserverOf] = {"contribution": contributions, "transition": Transitions}
 
 
 def observers_of(subject: Subject, model: str, *, runs: bool) -> list[Observer]:
@@ -46,15 +48,6 @@ def observers_of(subject: Subject, model: str, *, runs: bool) -> list[Observer]:
 def states_of(query: ast.Query) -> int:
     """Return how many states the automaton of a query has."""
     return len(plan(query, Calls.DERIVED).automaton.states)
-
-
-@cache
-def only_windows(query: ast.Query) -> Plan:
-    """Return the plan of a query that takes any event, with the partitions and windows of this one."""
-    any_event = ast.Query(
-        ast.Event((), "x"), within=query.within, partition=query.partition, window=query.window
-    )  # fmt: skip
-    return plan(any_event, Calls.DERIVED)
 
 
 class Watching:

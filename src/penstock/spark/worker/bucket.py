@@ -83,7 +83,7 @@ class Bucket:
         self.spec, self.buckets = spec, buckets
         state = None if blob is None else self._checked(unpack(blob))
         self.matching = Matching(spec, state)
-        self.shedder = None if spec.shed is None else Shedder(spec.shed, spec.type, (state or {}).get("shedding"))
+        self.shedder = None if spec.shed is None else Shedder(spec, (state or {}).get("shedding"))
         if state is None:
             nothing = np.zeros(0, np.int64)
             self.waiting = Rows(spec.events.empty_table(), nothing, nothing, np.zeros(0) if spec.shed else None)

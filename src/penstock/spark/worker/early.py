@@ -5,6 +5,8 @@ A partition of a micro-batch is looked at by itself, without state: what it know
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -12,6 +14,7 @@ from penstock.engine.arrow_values import numbers
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.shedding.chance import uniform
 from penstock.shedding.strategies.gspice import GspiceS
+from penstock.spark.worker.judging import marked
 from penstock.spark.worker.shedding import Shed
 from penstock.spark.worker.spec import TIE
 from penstock.spark.worker.times import is_null
@@ -28,15 +31,17 @@ def worths(table: pa.Table, type_name: str, ts: Ints, is_event: Bools, shed: She
     result = np.full(len(table), np.nan)
     places = np.flatnonzero(is_event)
     tie = numbers(table.column(TIE))
-    view, known = shed.view(table.take(pa.array(places)), type_name, ts[places], tie[places])
+    view, known, _ = shed.view(table.take(pa.array(places)), type_name, ts[places], tie[places])
     result[places[known]] = strategy.utilities(view)
     return result
 
 
-def chosen(table: pa.Table, now: int, is_event: Bools, worth: Floats | None, shed: Shed) -> tuple[Bools, Bools]:
-    """Return which rows are overdue, and which the strategy gives up."""
+def chosen(
+    table: pa.Table, now: int, is_event: Bools, worth: Floats | None, shed: Shed, by: Sequence[str] = ()
+) -> tuple[Bools, Bools]:
+    """Return which rows are overdue, and which the strategy gives up: none of the keys, `by`, that are never shed."""
     none = np.zeros(len(table), np.bool_)
-    if not shed.leaves_out:
+    if not shed.leaves_out or shed.in_windows is not None:  # all rows count for positions in windows
         return none, none
     lags, tie = shed.lags(table, now), table.column(TIE)
     may_go = is_event & ~is_null(tie)
@@ -45,6 +50,7 @@ def chosen(table: pa.Table, now: int, is_event: Bools, worth: Floats | None, she
     share = shed.bound.share_by_lag(float(lags[here].max(initial=0)))
     if shed.strategy.level != "stream" or share <= 0:
         return is_overdue, none
+    here = here[~marked(table, by, shed.unshed, shed.seed)[here]]
     chance, is_shed = uniform(shed.seed + 1, numbers(tie)[here]), none.copy()
     if worth is None:
         is_shed[here[chance < share]] = True

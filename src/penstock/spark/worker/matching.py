@@ -12,6 +12,7 @@ from penstock.engine.hooks import Hooks
 from penstock.engine.matches import Matches
 from penstock.plan.tables import Bools, Ints
 from penstock.spark.worker.events import Kept, Malformed, Rows
+from penstock.spark.worker.judging import Judge
 from penstock.spark.worker.packing import as_bytes, from_bytes
 from penstock.spark.worker.results import Results
 from penstock.spark.worker.shedding import Choice, Shedder, was_shed
@@ -31,6 +32,8 @@ class Matching:
     def __init__(self, spec: Spec, state: Mapping[str, Any] | None = None) -> None:
         self.spec = spec
         self.engine = spec.engine() if state is None else spec.restored(state["engine"].tobytes())
+        is_judged = spec.shed is not None and spec.shed.unshed > 0
+        self.judge = Judge(None if state is None else state.get("judged")) if is_judged else None
         self.next = 0 if state is None else int(state["next"])  # the number of the next event, if they are counted
         keys = [*spec.keys, *(name.text for query, _ in spec.queries for name in query.partition)]
         self._names = list(dict.fromkeys([*spec.event, *keys, *([spec.arrival] if spec.arrival else [])]))
@@ -59,21 +62,31 @@ class Matching:
         for start in range(0, len(rows), chunk):
             part = rows.slice(start, min(start + chunk, len(rows)))
             if shedder is None or choice is None:
-                yield from results.matches(self._found(part, None), self.kept)
+                yield from self._matches(self._found(part, None), results)
             else:
                 of_part = choice.of(np.arange(start, start + len(part)))
                 results.counts.shed_runs += shedder.drop_runs(self.engine, of_part, start, len(part))
                 hooks = of_part.hooks(len(self.engine.queries))
-                yield from results.matches(self._found(part, hooks), self.kept)
+                yield from self._matches(self._found(part, hooks, of_part), results)
                 is_shed, partly = was_shed(of_part, hooks)
                 yield from self._gone(part, of_part, is_shed, results)
                 results.counts.shed_partly += int(partly.sum())
             yield from self._ended(results)
-            self.kept.forget(self.engine.kept())
+            kept_now = self.engine.kept()
+            self.kept.forget(kept_now)
+            if self.judge is not None:
+                self.judge.forget(kept_now)
         results.counts.runs = self.engine.work["runs"]
 
-    def _found(self, rows: Rows, hooks: list[Hooks] | None) -> Matches:
+    def _matches(self, found: Matches, results: Results) -> list[pa.Table]:
+        if self.judge is not None:
+            self.judge.count(found, results.counts)
+        return results.matches(found, self.kept)
+
+    def _found(self, rows: Rows, hooks: list[Hooks] | None, choice: Choice | None = None) -> Matches:
         seq = self._numbers(rows)
+        if self.judge is not None and choice is not None and choice.marked is not None and choice.spared is not None:
+            self.judge.note(seq, choice.marked, choice.spared)
         self.kept.add(rows.table.select(self._names), seq)
         batch = rows.table.select(self._read).append_column(SEQ, pa.array(seq))
         return self.engine.process(batch, hooks)
@@ -92,12 +105,12 @@ class Matching:
 
     def advance(self, ts: int, results: Results) -> Iterator[pa.Table]:
         """Let time pass; yield what is known then. No row before this time may follow."""
-        yield from results.matches(self.engine.advance(ts), self.kept)
+        yield from self._matches(self.engine.advance(ts), results)
         yield from self._ended(results)
 
     def flush(self, results: Results) -> Iterator[pa.Table]:
         """End the stream; yield what only that completes."""
-        yield from results.matches(self.engine.flush(), self.kept)
+        yield from self._matches(self.engine.flush(), results)
         yield from self._ended(results)
 
     def _ended(self, results: Results) -> Iterator[pa.Table]:
@@ -141,4 +154,5 @@ class Matching:
             "next": self.next,
             "kept": np.frombuffer(as_bytes(self.kept.table), np.uint8),
             "seq": self.kept.seq,
+            **({} if self.judge is None else {"judged": self.judge.state()}),
         }

@@ -114,7 +114,7 @@ class Early:
         now = int(table.column(NOW)[0].as_py())
         table = table.drop_columns([NOW])
         worth = worths(table, spec.type, ts, ~is_no_event, shed)
-        is_overdue, is_early = chosen(table, now, ~is_no_event & is_counted, worth, shed)
+        is_overdue, is_early = chosen(table, now, ~is_no_event & is_counted, worth, shed, spec.by)
         is_gone = is_overdue | is_early
         gone = None
         if shed.is_shown and is_gone.any():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,17 @@ from penstock.engine.arrow_values import numbers
 from penstock.engine.engine import Engine
 from penstock.engine.hooks import LEDGER_WIDTH, Hooks
 from penstock.engine.hooks import SHED as SHED_BY_WORTH
+from penstock.pattern import ast
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.shedding.chance import uniform
 from penstock.shedding.overload.batches import BatchBound, BatchRates
 from penstock.shedding.strategies.strategy import Strategy
 from penstock.shedding.views import NOTHING, Decision, View
 from penstock.spark.worker.events import Rows
+from penstock.spark.worker.judging import marked
+from penstock.spark.worker.spec import Spec
 from penstock.spark.worker.times import times
+from penstock.spark.worker.windows import Pairs, Positions
 
 _PARTS = 8  # of a batch, before each of which runs are dropped
 _LEAST_PART = 256  # events
@@ -44,6 +48,8 @@ class Shed:
         seed: of what is left to chance.
         arrival: the column with the arrival times.
         attributes: the numeric columns that the strategy reads.
+        in_windows: the query whose windows it sheds from; None if it does not, or if there are none.
+        unshed: the share of keys that are never shed.
         leaves_out: whether a row that is shed need not come to the engine: it is nobody's neighbour, and not counted.
         is_shown: whether rows that are shed come out.
         token: which `detect` this is of, so that workers keep no bucket of another one.
@@ -55,6 +61,8 @@ class Shed:
     seed: int
     arrival: str
     attributes: tuple[str, ...]
+    in_windows: ast.Query | None
+    unshed: float
     leaves_out: bool
     is_shown: bool
     token: str
@@ -64,8 +72,10 @@ class Shed:
         arrived, is_missing = times(table.column(self.arrival), self.arrival)
         return np.where(is_missing, 0, now - arrived)
 
-    def view(self, table: pa.Table, type_name: str, ts: Ints, tie: Ints) -> tuple[View, Ints]:
-        """Return rows as a strategy sees them, and which rows these are: those of types that the model knows."""
+    def view(
+        self, table: pa.Table, type_name: str, ts: Ints, tie: Ints, pairs: Pairs | None = None
+    ) -> tuple[View, Ints, Ints]:  # fmt: skip
+        """Return rows as a strategy sees them: those of types that the model knows; which rows, and which pairs."""
         if self.types is None:
             codes = np.zeros(len(table), np.int64)
         else:
@@ -75,9 +85,18 @@ class Shed:
         columns = {
             name: numbers(table.column(name).cast(pa.float64(), safe=False), np.nan)[known] for name in self.attributes
         }
-        places, size = np.arange(len(known)), len(known)
-        whole = np.zeros(size, np.int64)
-        return View(codes[known], ts[known], tie[known], columns, places, places, whole, whole + 1), known
+        rows = np.arange(len(known))
+        if pairs is None:
+            whole = np.zeros(len(known), np.int64)
+            return View(codes[known], ts[known], tie[known], columns, rows, rows, whole, whole + 1), known, known
+        places = np.full(len(table), -1)
+        places[known] = rows
+        of = np.flatnonzero(places[pairs.rows] >= 0)
+        windows, positions, sizes = (each[of] for each in (pairs.windows, pairs.positions, pairs.sizes))
+        view = View(
+            codes[known], ts[known], tie[known], columns, places[pairs.rows[of]], windows, positions, sizes
+        )  # fmt: skip
+        return view, known, of
 
 
 @dataclass(frozen=True)
@@ -89,6 +108,9 @@ class Choice:
         is_shed: (n,) the strategy gives them up.
         hidden: per query (S, n): hidden from the runs in a state; None: from none.
         worth: per query (S, n), with `least` (n,), as `penstock.Hooks` has it.
+        windows: (n,) the windows that they are shed from, as `penstock.Hooks` has them; None: from none but all.
+        marked: (n,) of keys that are never shed.
+        spared: (n,) those of them that would have been shed.
         runs: how many runs there may be.
         chunk: how many rows are processed at once; None: as many as ever.
     """
@@ -98,6 +120,9 @@ class Choice:
     hidden: tuple[Bools, ...] | None = None
     worth: tuple[Floats, ...] | None = None
     least: Floats | None = None
+    windows: Ints | None = None
+    marked: Bools | None = None
+    spared: Bools | None = None
     runs: float = np.inf
     chunk: int | None = None
 
@@ -109,9 +134,20 @@ class Choice:
             None if self.hidden is None else tuple(each[:, rows] for each in self.hidden),
             None if self.worth is None else tuple(each[:, rows] for each in self.worth),
             None if self.least is None else self.least[rows],
+            None if self.windows is None else self.windows[rows],
+            None if self.marked is None else self.marked[rows],
+            None if self.spared is None else self.spared[rows],
             self.runs,
             self.chunk,
         )
+
+    def sparing(self, is_marked: Bools) -> Choice:
+        """Return it without these rows."""
+        spared = (self.is_shed | self.is_overdue) & is_marked
+        kept = ~is_marked
+        return replace(
+            self, is_shed=self.is_shed & kept, is_overdue=self.is_overdue & kept, marked=is_marked, spared=spared
+        )  # fmt: skip
 
     def hooks(self, queries: int) -> list[Hooks]:
         """Return it as the engine takes it, for each query; `ledger` tells what was shed by its worth."""
@@ -122,6 +158,7 @@ class Choice:
             each.append(
                 Hooks(
                     events=events if events.any() else None,
+                    windows=self.windows,
                     states=None if self.hidden is None else self.hidden[query],
                     worth=None if self.worth is None else self.worth[query],
                     least=self.least,
@@ -135,17 +172,19 @@ class Shedder:
     """Decides what a bucket sheds.
 
     Args:
-        shed: what to do.
-        type_name: the column with the types.
+        spec: the detection, with what to do.
         state: from `state`, to go on from there.
 
     Attributes:
         units: what the work of the batch depends on, as far as it has been processed; see `BatchRates`.
     """
 
-    def __init__(self, shed: Shed, type_name: str, state: Mapping[str, Any] | None = None) -> None:
-        self.shed, self.type_name = shed, type_name
-        self.strategy = deepcopy(shed.strategy)
+    def __init__(self, spec: Spec, state: Mapping[str, Any] | None = None) -> None:
+        assert spec.shed is not None, "there is nothing to shed"
+        self.shed, self.type_name, self._by = spec.shed, spec.type, spec.by
+        self.strategy = deepcopy(spec.shed.strategy)
+        windowed, before = spec.shed.in_windows, None if state is None else state.get("positions")
+        self.positions = None if windowed is None else Positions(windowed, spec, before)
         self.rates = BatchRates() if state is None else BatchRates.restored(state["rates"])
         if state is not None and state["strategy"]:
             self.strategy.restore({name: np.array(array) for name, array in state["strategy"].items()})
@@ -163,23 +202,31 @@ class Shedder:
 
     def end(self) -> None:
         """End a batch."""
-        self.rates.end(self.units)
+        self.rates.end(self.units, self.shed.bound.expected(self.units, self.rates))
 
     def choose(self, rows: Rows) -> Choice:
         """Return what is shed of the rows of the batch."""
-        bound = self.shed.bound
+        choice = self._chosen(rows)
+        if not self.shed.unshed:
+            return choice
+        return choice.sparing(marked(rows.table, self._by, self.shed.unshed, self.shed.seed))
+
+    def _chosen(self, rows: Rows) -> Choice:
+        pairs = None if self.positions is None else self.positions.take(rows)
+        bound, is_about_runs = self.shed.bound, self.strategy.level == "runs"
         lags = np.minimum(self.shed.lags(rows.table, self._now), self._most_lag)
-        is_overdue: Bools = lags > bound.longest_lag
+        doable = bound.doable(self.rates)
+        likely = min(doable, self.rates.done if is_about_runs else len(rows))
+        is_overdue: Bools = lags > bound.longest_lag(likely, self.rates)
         size = int((~is_overdue).sum())
-        doable = bound.doable(float(lags[~is_overdue].max(initial=0)), self.rates)
-        if self.strategy.level == "runs":
+        if is_about_runs:
             chunk = max(_LEAST_PART, -(-size // _PARTS))
             return Choice(is_overdue, np.zeros(len(rows), np.bool_), runs=doable / max(1, size), chunk=chunk)
         share = max(0.0, 1.0 - doable / size) if size else 0.0
         self.units = (1.0 - share) * size
         if self.strategy.level == "stream":
             return Choice(is_overdue, self._of_stream(rows, is_overdue, share))
-        return self._of_rows(rows, is_overdue, share)
+        return self._of_rows(rows, is_overdue, share, pairs)
 
     def _of_stream(self, rows: Rows, is_overdue: Bools, share: float) -> Bools:
         """Return which rows go: those of least worth, as the strategy has said before the shuffle; or by chance."""
@@ -195,29 +242,51 @@ class Shedder:
             is_shed[order[: round(share * int((~is_overdue).sum()))]] = True
         return is_shed & ~is_overdue
 
-    def _of_rows(self, rows: Rows, is_overdue: Bools, share: float) -> Choice:
+    def _of_rows(self, rows: Rows, is_overdue: Bools, share: float, pairs: Pairs | None) -> Choice:
         is_shed = np.zeros(len(rows), np.bool_)
         if not share and not self.strategy.state():
             return Choice(is_overdue, is_shed)
         self.strategy.aim(share)
-        view, known = self.shed.view(rows.table, self.type_name, rows.ts, rows.tie)
+        view, known, of = self.shed.view(rows.table, self.type_name, rows.ts, rows.tie, pairs)
         decision = self.strategy.decide(view)
         if not share or decision is NOTHING:
             return Choice(is_overdue, is_shed)
+        if pairs is not None:
+            return self._of_pairs(decision, view, pairs, of, is_overdue)
         for part in (decision.events, decision.pairs):
             if part is not None:
                 is_shed[known[part]] = True
         hidden = (
             None if decision.hidden is None else tuple(_spread(e, known, len(rows), False) for e in decision.hidden)
         )
-        return Choice(is_overdue, is_shed & ~is_overdue, hidden, *self._worth(decision, known, len(rows)))
+        worth, least = decision.worth, None
+        if worth is not None and decision.least is not None:
+            least = np.full(len(rows), -np.inf)
+            least[known] = decision.least
+            worth = tuple(_spread(each, known, len(rows), 0.0) for each in worth)
+        return Choice(is_overdue, is_shed & ~is_overdue, hidden, worth, least)
 
-    def _worth(self, decision: Decision, known: Ints, size: int) -> tuple[tuple[Floats, ...] | None, Floats | None]:
-        if decision.worth is None or decision.least is None:
-            return None, None
-        least = np.full(size, -np.inf)
-        least[known] = decision.least
-        return tuple(_spread(each, known, size, 0.0) for each in decision.worth), least
+    def _of_pairs(self, decision: Decision, view: View, pairs: Pairs, of: Ints, is_overdue: Bools) -> Choice:
+        """Return what is shed from windows that share their runs.
+
+        An event may be shed from some of its windows. From the runs in a state it is hidden if it would be in all of
+        its windows; and what it is worth to all runs of its windows together must not be above what one window asks.
+        """
+        size, count = len(is_overdue), len(pairs.rows)
+        chosen = np.zeros(count, np.bool_)
+        for part in (decision.pairs, None if decision.events is None else decision.events[view.rows]):
+            if part is not None:
+                chosen[of[part]] = True
+        is_shed = pairs.in_all(chosen) & ~is_overdue
+        hidden, worth, least = None, None, None
+        if decision.hidden is not None:
+            hidden = tuple(pairs.in_all(_spread(each, of, count, False)) for each in decision.hidden)
+        if decision.worth is not None and decision.least is not None:
+            worth = tuple(pairs.mean(_spread(each, of, count, 0.0)) for each in decision.worth)
+            least = np.full(size, -np.inf)
+            least[pairs.rows[of]] = decision.least
+        windows = pairs.bits(chosen) if chosen.any() else None
+        return Choice(is_overdue, is_shed, hidden, worth, least, windows)
 
     def drop_runs(self, engine: Engine, choice: Choice, place: int, rows: int) -> int:
         """Drop runs before rows are processed, if there are too many; return how many."""
@@ -235,7 +304,8 @@ class Shedder:
 
     def state(self) -> dict[str, Any]:
         """Return all that must survive."""
-        return {"rates": self.rates.state(), "strategy": dict(self.strategy.state())}
+        positions = {} if self.positions is None else {"positions": self.positions.state()}
+        return {"rates": self.rates.state(), "strategy": dict(self.strategy.state()), **positions}
 
 
 def was_shed(choice: Choice, hooks: list[Hooks]) -> tuple[Bools, Bools]:
@@ -244,10 +314,10 @@ def was_shed(choice: Choice, hooks: list[Hooks]) -> tuple[Bools, Bools]:
     ledgers = [hook.ledger for hook in hooks if hook.ledger is not None]
     if ledgers:
         is_shed = is_shed | np.logical_and.reduce([ledger[:, SHED_BY_WORTH] > 0 for ledger in ledgers])
-    partly = np.zeros(len(is_shed), np.bool_)
+    partly = np.zeros(len(is_shed), np.bool_) if choice.windows is None else (choice.windows != 0) & ~is_shed
     if choice.hidden is not None:
         is_shed = is_shed | np.logical_and.reduce([each.all(axis=0) for each in choice.hidden])
-        partly = np.logical_or.reduce([each.any(axis=0) for each in choice.hidden]) & ~is_shed
+        partly = (partly | np.logical_or.reduce([each.any(axis=0) for each in choice.hidden])) & ~is_shed
     return is_shed, partly
 
 

@@ -1,0 +1,99 @@
+"""Keys that are never shed: their matches are all found, and tell how many of the others are lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.shedding.strategies.catalogue import STRATEGIES
+from penstock.spark.losing import estimated_loss
+from penstock.spark.progress import Progress
+from penstock.spark.worker.bucket import Bucket, Given
+from penstock.spark.worker.judging import marked
+from penstock.spark.worker.results import COUNTS, MATCHES, OUTPUT, SHED
+from penstock.spark.worker.spec import Spec
+from tests.spark.test_shedding_workers import ROWS, SECOND, blob_with, events, history, packed, shedding, slow, spec_for
+
+__all__ = ["history"]  # a fixture
+
+DROPS_ROWS = ["random-event", "ebl", "espice", "gspice-sh", "gspice-wh"]
+SHARE = 0.5
+
+
+def found(spec: Spec, blob: bytes, *, restored: bool = False) -> tuple[dict[str, Any], set[int], set[tuple[int, ...]]]:
+    """Return counts, ids of the rows that were shed and ids of matches, over two batches with a restart between."""
+    totals: dict[str, Any] = {}
+    shed, matches = set[int](), set[tuple[int, ...]]()
+    for number in (1, 2):
+        bucket = Bucket.of(spec, 1, blob)
+        for table in bucket.step(Given.of(packed(spec, number, 60 * number * SECOND, 200_000)), 0):
+            for row in table.to_pylist():
+                if row[OUTPUT] == SHED:
+                    shed.add(row["event"]["id"])
+                elif row[OUTPUT] == MATCHES:
+                    matches.add((row["k"], *(row[v][0]["id"] for v in "abc")))
+                elif row[COUNTS] is not None:
+                    totals = {
+                        name: row[COUNTS][name] + totals.get(name, 0) for name in ("shed", "judged", "judged_lost")
+                    }
+        blob = bucket.snapshot()
+        if restored:
+            Bucket.forget_live()
+    return totals, shed, matches
+
+
+@pytest.mark.parametrize("name", DROPS_ROWS)
+def test_what_would_be_lost_of_marked_keys_is_counted(name: str, history: Any) -> None:
+    spec = spec_for(shedding(name, history, unshed=SHARE))
+    assert spec.shed is not None
+    assert spec.shed.unshed == SHARE
+    keys = np.arange(5)
+    mine = set(keys[marked(pa.table({"k": keys}), ["k"], SHARE, spec.shed.seed)].tolist())
+    assert 0 < len(mine) < 5, "the test needs keys of both kinds"
+    blob = blob_with(spec, slow(ROWS, 1_000_000))
+    counts, shed, matches = found(spec, blob)
+    again, *_ = found(spec, blob, restored=True)
+    key_of = {row: int(k) for b in range(3) for row, k in enumerate(events(ROWS, b * ROWS)["k"], b * ROWS)}
+    assert not {key_of[row] for row in shed} & mine
+    assert shed
+    everything = spec_for(shedding("random-event", history, unshed=0.0))
+    truth = found(everything, blob_with(everything, slow(ROWS, 1000)))[2]
+    of_mine = {match for match in truth if match[0] in mine}
+    assert {match for match in matches if match[0] in mine} == of_mine
+    assert counts["judged"] == len(of_mine)
+    without = replace(spec, shed=replace(spec.shed, unshed=0.0))
+    gone = found(without, blob_with(without, slow(ROWS, 1_000_000)))[1]
+    assert counts["judged_lost"] == sum(any(row in gone for row in match[1:]) for match in of_mine) > 0
+    assert counts == again
+
+
+@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"random-event", "ebl", "espice"}))
+def test_strategies_that_drop_other_things_mark_no_keys(name: str, history: Any) -> None:
+    spec = spec_for(shedding(name, history, unshed=SHARE))
+    assert spec.shed is not None
+    assert (spec.shed.unshed > 0) == name.startswith("gspice")
+
+
+def test_keys_are_marked_alike_whatever_comes_with_them() -> None:
+    with_null = pa.table({"k": pa.array([1, 2, None, 4]), "s": pa.array(["a", "b", "c", None])})
+    alone = with_null.slice(0, 2)
+    for names in (["k"], ["s"], ["k", "s"]):
+        for seed in range(8):
+            one, other = (marked(table, names, 0.5, seed)[:2].tolist() for table in (with_null, alone))
+            assert one == other
+
+
+def test_the_estimate_is_of_batches_that_shed() -> None:
+    def told(number: int, shed: int, judged: int, lost: int) -> Progress:
+        return Progress.of(number, 500, {"rows": 9, "shed": shed, "judged": judged, "judged_lost": lost}, 0)
+
+    random = np.random.default_rng(1)
+    batches = [told(n, 3, 40, int(random.binomial(40, 0.3))) for n in range(100)]
+    idle = [told(n, 0, 40, 0) for n in range(100, 200)]
+    estimate = estimated_loss([*batches, *idle])
+    assert estimate.low < 0.3 < estimate.high
+    assert estimate.high - estimate.low < 0.06
