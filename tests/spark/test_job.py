@@ -55,7 +55,7 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     (changed(run=None), "run: is missing"),
     (
         changed(sinks={}),
-        "sinks: unknown key; write source, detect, sink, late, malformed, shed, shedding, run or spark",
+        "sinks: unknown key; write source, detect, sink, late, malformed, shed, ended, shedding, run or spark",
     ),
     (changed(sink={"path": "x"}), "sink.format: is missing; write parquet, json, postgres, kafka or console"),
     (
@@ -301,6 +301,27 @@ def test_rows_that_cannot_be_read(kind: str, text: str, spark: SparkSession, tmp
     assert (match.one, match.b[0].asDict()) == (1, {"type": "Large", "ts": match.last_ts, "id": 6, "cents": 10_000})
     with pytest.raises(JobError, match=f"the results of 'of {kind}' are there already"):
         run(job, spark=spark)
+
+
+@pytest.mark.parametrize(
+    ("way", "cards"),  # in a stream, the last run is open
+    [({"mode": "batch"}, {"y", "z"}), ({"checkpoint": "state", "trigger": "available-now"}, {"y"})],
+)
+def test_runs_that_ended_have_a_sink(way: dict[str, Any], cards: set[str], spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    rows = [("Small", 0, "x", 1.0), ("Large", 1, "x", 100.0), ("Small", 2, "y", 2.0), ("Small", 30, "z", 3.0)]
+    lines = [
+        json.dumps({"type": kind, "ts": f"2024-01-01T00:00:{second:02}Z", "card": card, "amount": amount, "id": id_})
+        for id_, (kind, second, card, amount) in enumerate(rows)
+    ]
+    (tmp_path / "in" / "events.json").write_text("\n".join(lines))
+    job = Job.of(changed(ended={"format": "parquet", "path": "ended"}, run={**way, "name": "ended"}), tmp_path)
+    totals = run(job, spark=spark)
+    assert (totals.rows, totals.matches, totals.ended, totals.wrong) == (4, 1, len(cards), [])
+    ended = spark.read.parquet(str(tmp_path / "ended")).collect()
+    assert {(row.card, row.why, row.a[0].id, row.b) for row in ended} == {
+        (card, "timed out", 2 if card == "y" else 3, None) for card in cards
+    }
 
 
 @pytest.mark.parametrize(

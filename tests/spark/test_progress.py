@@ -54,14 +54,16 @@ class TestQuantiles:
 
 class TestProgress:
     def test_counts(self) -> None:
-        found = Progress.of(3, 500, {**COUNTS, "latency_2": 4, "latency_5": 4, "work_us": 12}, held_before=10)
+        found = Progress.of(
+            3, 500, {**COUNTS, "latency": [histogram(ms5=4, ms50=1), histogram(ms50=3)], "work_us": 12}, held_before=10
+        )
         assert (found.batch_id, found.seconds, found.rows_per_s) == (3, 0.5, 200)
         assert (found.rows, found.processed, found.late, found.malformed, found.shed) == (100, 80, 3, 2, 5)
         assert (found.matches, found.runs, found.held, found.held_before) == (7, 11, 20, 10)
         assert (found.p50_ms, found.adds_up, found.unaccounted) == (5, True, 0)
 
     def test_a_batch_without_rows_leaves_nulls(self) -> None:
-        found = Progress.of(3, 0, dict.fromkeys([*COUNTS, "latency_0"]), held_before=20)
+        found = Progress.of(3, 0, dict.fromkeys([*COUNTS, "latency"]), held_before=20)
         assert (found.rows, found.held, found.rows_per_s, found.p99_ms, found.adds_up) == (0, 20, 0, None, True)
 
     @pytest.mark.parametrize(("name", "by", "lost"), [("processed", -1, 1), ("late", 2, -2), ("held", -1, 1)])
@@ -75,14 +77,14 @@ class TestProgress:
         assert not Progress.of(3, 500, {**COUNTS, "processed": 69}, None).adds_up
 
     def test_json(self) -> None:
-        assert Progress.of(3, 500, {**COUNTS, **REASONS, "latency_5": 4}, 10).as_json() == {
+        assert Progress.of(3, 500, {**COUNTS, **REASONS, "latency": [histogram(ms50=4)]}, 10).as_json() == {
             "batch": 3, "seconds": 0.5, "rows_per_s": 200.0, **COUNTS, **REASONS,
             "latency_ms": {"p50": 35.0, "p99": 49.7}, "adds_up": True,
         }  # fmt: skip
 
 
 def test_totals() -> None:
-    totals, one = Totals(), Progress.of(0, 500, {**COUNTS, "latency_5": 4}, 10)
+    totals, one = Totals(), Progress.of(0, 500, {**COUNTS, "latency": [histogram(ms50=4)]}, 10)
     totals.add(one)
     totals.add(replace(one, batch_id=1, held=15))
     assert (totals.batches, totals.seconds, totals.rows, totals.matches, totals.held) == (2, 1.0, 200, 14, 15)

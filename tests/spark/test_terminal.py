@@ -11,6 +11,8 @@ from penstock.spark.jobs.job import Job
 from penstock.spark.jobs.running import reason_of
 from penstock.spark.jobs.terminal import Shown, line, summary
 from penstock.spark.progress import Progress, Totals
+from penstock.spark.worker.results import LATENCIES
+from tests.spark.test_progress import histogram
 
 COUNTS = {"rows": 2000, "processed": 1700, "shed": 260, "matches": 17, "held": 40}
 
@@ -28,8 +30,8 @@ def job(**run: str) -> Job:
 
 
 def progress(late: int = 0, ms: int = 200) -> tuple[Progress, Totals]:
-    counts = {**COUNTS, "late": late, "rows": COUNTS["rows"] + late, "latency_8": 10 if ms == 200 else 0}
-    found = Progress.of(12, 1000, {**counts, "latency_23": 10 if ms == 1250 else 0}, 0)
+    counts = {**COUNTS, "late": late, "rows": COUNTS["rows"] + late, "latency": [histogram(**{f"ms{ms}": 10})]}
+    found = Progress.of(12, 1000, counts, 0)
     totals = Totals()
     totals.add(found)
     return found, totals
@@ -54,7 +56,7 @@ class TestLine:
         assert not line("fraud", *progress(), 1000).spans
 
     def test_beyond_what_is_counted(self) -> None:
-        old = Progress.of(0, 1000, {"latency_36": 1}, 0)
+        old = Progress.of(0, 1000, {"latency": [[*[0] * (LATENCIES - 1), 1]]}, 0)
         assert "latency p50 ≥ 60,000, p99 ≥ 60,000 ms" in line("fraud", old, Totals(), None).plain
 
     def test_rows_that_do_not_add_up(self) -> None:

@@ -28,7 +28,6 @@ from penstock.spark.worker.results import (
     ENDED,
     EVENT,
     LATE,
-    LATENCIES,
     MALFORMED,
     MATCHES,
     OUTPUT,
@@ -210,5 +209,5 @@ def _is_variable(kind: st.DataType) -> bool:
 
 def _sums() -> list[Column]:
     counted = [sf.sum(sf.col(f"{COUNTS}.{name}")).alias(name) for name in COUNTED]
-    latencies = [sf.sum(sf.col(f"{COUNTS}.latency")[k]).alias(f"latency_{k}") for k in range(LATENCIES)]
-    return [*counted, *latencies]
+    # A list for each piece of work, to be summed by who reads it: a sum for each bin would be most of what Spark plans.
+    return [*counted, sf.collect_list(sf.col(f"{COUNTS}.latency")).alias("latency")]

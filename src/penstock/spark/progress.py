@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
@@ -78,21 +78,21 @@ class Progress:
     judged_lost: int = 0
 
     @classmethod
-    def of(
-        cls, batch_id: int, duration_ms: float, counts: Mapping[str, int | None], held_before: int | None
-    ) -> Progress:
+    def of(cls, batch_id: int, duration_ms: float, counts: Mapping[str, Any], held_before: int | None) -> Progress:
         """Return the progress that observed counts tell.
 
         Args:
             batch_id: the number of the batch.
             duration_ms: how long it took.
             counts: what was observed; a count that is not there or null is 0. A batch without any row leaves all of
-                them null, and what was held back before is still held then.
+                them null, and what was held back before is still held then. Under "latency" is a list of bins for
+                each piece of work.
             held_before: how many rows were held back before it, if that is known.
         """
         known = {name: value for name, value in counts.items() if value is not None}
+        pieces: Iterable[Sequence[int]] = known.get("latency", ())
         held = known.get("held", held_before or 0)
-        latency = tuple(known.get(f"latency_{number}", 0) for number in range(LATENCIES))
+        latency = tuple(map(sum, zip([0] * LATENCIES, *pieces, strict=True)))
         summed = {name: known.get(name, 0) for name in _SUMMED}
         runs = known.get("runs", 0)
         return cls(
@@ -255,7 +255,7 @@ class Listener(StreamingQueryListener):
         self.totals, self.ended = Totals(), threading.Event()
         self._held: dict[UUID, tuple[int, int]] = {}  # the last batch of each query, and how many rows it held back
 
-    def take(self, query: UUID, batch_id: int, duration_ms: float, counts: Mapping[str, int | None]) -> Progress:
+    def take(self, query: UUID, batch_id: int, duration_ms: float, counts: Mapping[str, Any]) -> Progress:
         """Take what was observed of a batch: work out its progress, check it, hand it on."""
         last, held = self._held.get(query, (-1, 0))
         progress = Progress.of(batch_id, duration_ms, counts, held if batch_id == last + 1 else None)

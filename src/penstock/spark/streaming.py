@@ -28,6 +28,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from penstock.spark.columns import Resolver, quoted
 from penstock.spark.worker.bucket import Bucket, Given
 from penstock.spark.worker.packing import BUCKET, Pack, as_bytes, unpack
+from penstock.spark.worker.settling import settle
 from penstock.spark.worker.spec import NOW, Spec
 
 _PACKED = "bucket int, newest long, passed long, now long, overdue long, early long, rows binary, shed binary"
@@ -69,6 +70,7 @@ class Step:
     def __call__(self, key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         """Yield packed results."""
         started = time.perf_counter_ns()
+        settle()
         bucket = Bucket.of(self.spec, self.buckets, state.get[0] if state.exists else None)
         given = Given.of(row for frame in frames for row in frame.to_dict("records"))
         for table in bucket.step(given, started):

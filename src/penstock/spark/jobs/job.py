@@ -22,6 +22,10 @@
     format = "json"                 # tables, such rows are only counted
     path = "malformed"
 
+    [ended]                         # runs that ended without a match, if you want to see them: a sink as the others
+    format = "parquet"
+    path = "ended"
+
     [shedding]                      # keeps the latency bound; needs detect.arrival. [shed] is a sink for what goes
     bound = "2 s"
     strategy = "espice"             # see penstock.Shedding; random-event needs no model
@@ -56,7 +60,7 @@ from penstock.pattern import ast
 from penstock.pattern.parser import parse
 from penstock.spark.jobs.parts import Detection, Keeping, Part, Running, Sink, Source, SparkSettings
 from penstock.spark.jobs.problems import describe, where
-from penstock.spark.worker.results import LATE, MALFORMED, MATCHES, SHED
+from penstock.spark.worker.results import ENDED, LATE, MALFORMED, MATCHES, SHED
 
 _VARIABLE = re.compile(r"\$(\$?)\{(\w*)\}")
 _REMOTE = re.compile(r"[A-Za-z][\w+.-]*:/")  # the scheme of another file system
@@ -82,6 +86,7 @@ class Job(Part):
     late: Sink | None = None
     malformed: Sink | None = None
     shed: Sink | None = None
+    ended: Sink | None = None
     shedding: Keeping | None = None
     run: Running
     spark: SparkSettings = SparkSettings()
@@ -131,7 +136,9 @@ class Job(Part):
 
     def sinks(self) -> dict[str, Sink]:
         """Return the sinks by output."""
-        given = {MATCHES: self.sink, LATE: self.late, MALFORMED: self.malformed, SHED: self.shed}
+        given = {
+            MATCHES: self.sink, LATE: self.late, MALFORMED: self.malformed, SHED: self.shed, ENDED: self.ended
+        }  # fmt: skip
         return {output: sink for output, sink in given.items() if sink is not None}
 
     @property
@@ -197,7 +204,7 @@ def _filled(value: Any, place: tuple[str | int, ...], problems: list[str]) -> An
 
 
 _PATHS = (
-    ("source", "path"), ("sink", "path"), ("late", "path"), ("malformed", "path"), ("shed", "path"),
+    ("source", "path"), ("sink", "path"), ("late", "path"), ("malformed", "path"), ("shed", "path"), ("ended", "path"),
     ("run", "checkpoint"), ("detect", "query_file"), ("shedding", "model"), ("spark", "jars"),
 )  # fmt: skip
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.arrow_values import numbers
 from penstock.plan.tables import Bools, Ints
+from penstock.spark.worker.settling import settle
 from penstock.spark.worker.spec import NOW, OVERDUE, WORTH, Spec
 from penstock.spark.worker.times import FAR_AWAY_US, is_null, times
 
@@ -40,6 +41,7 @@ class Pack:
 
         What is counted for all buckets is counted for the first one; it shows the rows that are shed here, too.
         """
+        settle()
         given = [batch for batch in batches if batch.num_rows]
         if not given:
             return
@@ -140,6 +142,7 @@ def from_bytes(data: Any) -> pa.Table:
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Unpack results; what `mapInArrow` calls after the step."""
+    settle()
     for batch in batches:
         for rows in batch.column("rows"):
             yield from pa.ipc.open_stream(rows.as_buffer())
