@@ -235,8 +235,10 @@ class Store:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
-        self.size = self.kept = size = int(state["size"])
+        size = int(state["size"])
+        self.size = 0  # what is here is not kept
         self._make_room(size + size // 4)
+        self.size = self.kept = size
         for row in self._used:
             self.events[row, :size] = state[f"events.{row}"]
         for name, table in (("fits", self.fits), ("columns", self.columns)):
