@@ -81,7 +81,8 @@ def by_hand(query: ast.Query, number: int) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("query", [OVERLAPPING, APART, COUNTED], ids=lambda query: query.name)
 def test_positions_are_counted_across_batches_and_restarts(query: ast.Query, history: Any) -> None:
     spec = spec_for(shedding("espice", history), query)
-    positions, found = Positions(query, spec), []
+    positions = Positions(query, spec)
+    found: list[tuple[int, int, int]] = []
     for number in range(4):
         pairs = positions.take(batch(spec, number))
         found += zip(
