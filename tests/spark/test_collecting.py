@@ -322,7 +322,7 @@ def test_spark_connect_sums_up_the_same(connect: SparkSession, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"model": "magic"}, "model='magic'\n  fix: give one of 'contribution'"),
+        ({"model": "magic"}, "model='magic'\n  fix: give one of 'contribution', 'transition'"),
         ({"positions": 0}, "positions=0\n  fix: give a number of bins, 1 or more"),
         ({"time": "tss"}, "time='tss': there is no such column\n  fix: did you mean 'ts'?"),
     ],

@@ -156,7 +156,7 @@ class TestReading:
         (tmp_path / "fraud.toml").write_text("\n".join(text.removeprefix("    ") for text in example.splitlines()))
         job = Job.read(tmp_path / "fraud.toml")
         assert (job.run.name, job.run.every, job.run.bound_ms) == ("fraud", "1000000 microseconds", 800)
-        assert (job.detect.by, list(job.sinks())) == (("card",), ["matches", "malformed"])
+        assert (job.detect.by, list(job.sinks())) == (("card",), ["matches", "malformed", "ended"])
 
 
 class TestVariables:

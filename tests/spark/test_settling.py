@@ -46,4 +46,5 @@ class TestSettle:
             kept.append([[number] for number in range(settling._MANY)])
             settling.settle()
             counts.append(gc.get_freeze_count())
-        assert counts[-1] == counts[-2] == counts[-3] > counts[0]
+        assert counts[-3] > counts[0]
+        assert counts[-1] <= counts[-2] <= counts[-3]  # some of what is frozen may go meanwhile
