@@ -105,7 +105,7 @@ def _played(
     capacity = _capacity(spark, future, folder)
     rate = 2 * capacity
     points = [(rate / 10, 4.0), (rate, 5.0), (rate, seconds)]
-    shed = pk.Shedding(bound=f"{BOUND_S} s", f=0.9, strategy="espice", model=fitted.strategy, types=fitted.types)
+    shed = pk.Shedding(bound=f"{BOUND_S} s", strategy="espice", model=fitted.strategy, types=fitted.types)
     runs: dict[str, Played] = {}
     for name, how in (("without shedding", None), ("with shedding", shed)):
         told.begin(f"200 % ({rate:,.0f} events/s) {name}")
