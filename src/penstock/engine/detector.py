@@ -184,9 +184,8 @@ class Detector:
         """Choose the cheapest plan for the newest events; take in again what was before place `start`."""
         tree = best_tree(self.plan, statistics_of(self.plan, self.store, types), is_must=self._mode == "tree")
         now = self.matcher.tree if isinstance(self.matcher, TreeMatcher) else None
-        is_old = tree is None or tree == now
-        self._choose_at = (16 if is_old else 4) * self.intake.count  # what has held once is asked less often
-        if tree is None or is_old:
+        self._choose_at = 4 * self.intake.count
+        if tree is None or tree == now:
             return
         size, self.store.size = self.store.size, start
         matcher = TreeMatcher(self.plan, self.store, self._max_runs, tree)
