@@ -76,11 +76,11 @@ def test_leaving_out_other_types_changes_nothing(text: str, plan: Any, monkeypat
     batch = events(7, 3000)
     for seed in range(2):
         pieces = in_pieces(batch, seed)
-        engine = pk.Engine(pk.parse(text), plan=plan)
+        engine = pk.Engine([pk.parse(text, "one"), pk.parse(text, "two")], plan=plan)
         left_out = found(engine, pieces)
         with monkeypatch.context() as patched:
             patched.setattr("penstock.engine.detector.needs_own_types_only", lambda plan: False)
-            whole_engine = pk.Engine(pk.parse(text), plan=plan)
+            whole_engine = pk.Engine([pk.parse(text, "one"), pk.parse(text, "two")], plan=plan)
             whole = found(whole_engine, pieces)
         assert left_out == whole
         assert left_out
@@ -88,23 +88,26 @@ def test_leaving_out_other_types_changes_nothing(text: str, plan: Any, monkeypat
 
 
 def test_events_of_other_types_are_not_stored() -> None:
-    engine = pk.Engine(pk.parse("PATTERN SEQ(A a, B b) WITHIN 1 s"))
+    engine = pk.Engine([pk.parse("PATTERN SEQ(A a, B b) WITHIN 1 s", name) for name in ("one", "two")])
     engine.process({"type": list("AXXXXXXB"), "ts": list(range(8))})
     assert stored(engine) == 2
-    assert engine.work["events"] == 8
+    assert engine.work["events"] == 16  # of both queries
+    alone = pk.Engine(pk.parse("PATTERN SEQ(A a, B b) WITHIN 1 s"))
+    alone.process({"type": list("AXXXXXXB"), "ts": list(range(8))})
+    assert stored(alone) == 8  # there is nobody to share with
 
 
 def test_events_that_are_left_out_tell_the_time() -> None:
-    engine = pk.Engine(pk.parse("PATTERN SEQ(A a, B b) WITHIN 5 us"))
+    engine = pk.Engine([pk.parse("PATTERN SEQ(A a, B b) WITHIN 5 us", name) for name in ("one", "two")])
     engine.process({"type": list("AXXXX"), "ts": [0, 1, 2, 3, 4]})
-    assert len(engine.runs()) == 1
+    assert len(engine.runs()) == 2  # one of each query
     engine.process({"type": list("XXXX"), "ts": [5, 6, 7, 8]})
     assert len(engine.runs()) == 0
     assert engine.open_runs().tolist() == [0, 0, 0]
 
 
 def test_hooks_are_about_all_events() -> None:
-    engine = pk.Engine(pk.parse("PATTERN SEQ(A a, B b) WITHIN 5 us"))
+    engine = pk.Engine([pk.parse("PATTERN SEQ(A a, B b) WITHIN 5 us", name) for name in ("one", "two")])
     ledger = np.zeros((4, 5), np.int64)
     engine.process({"type": list("AXXB"), "ts": [0, 1, 2, 3]}, Hooks(ledger=ledger))
     assert ledger[:, 3].tolist() == [1, 2, 2, 2]

@@ -47,8 +47,9 @@ class Detector:
     """Finds the matches of one query in the batches of a reader."""
 
     def __init__(
-        self, plan: Plan, reader: Reader, functions: Functions, max_runs: int, mode: Mode = "auto", ended: bool = False
-    ) -> None:
+        self, plan: Plan, reader: Reader, functions: Functions, max_runs: int, mode: Mode = "auto", ended: bool = False,
+        is_alone: bool = True,
+    ) -> None:  # fmt: skip
         self.plan, self.reader, self.functions = plan, reader, functions
         self.without_key = 0  # events that are in no partition
         self._kinds: dict[str, Kind] = {}  # what the attributes were in all batches so far
@@ -66,7 +67,8 @@ class Detector:
         self._choose_at = _CHOOSE_FROM if mode == "auto" else 1  # choose a plan when so many events have come
         self.emission = Emission(plan, self.store)
         self._passes_all = self.emission.is_plain and not plan.query.returns
-        self._own_types_only = self._passes_all and not ended and needs_own_types_only(plan)
+        # A query that is alone shares nothing, and is faster with all events: its numbers have no gaps then.
+        self._own_types_only = not is_alone and self._passes_all and not ended and needs_own_types_only(plan)
         self.output = Output(plan, self.store, self._keys, self.intake.window_names, self._kind, functions)
         self.postponed = Postponed(plan, self.store, functions, self._kind) if plan.postpones else None
         functions.kinds = self._kind

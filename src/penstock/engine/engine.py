@@ -100,7 +100,10 @@ class Engine:
             check_ended(plans, plan)
         self._reader = Reader((name for each in plans for name in attributes(each)), type=type, time=time, seq=seq)
         self._functions = Functions(functions or {}, remotes or {}, self._reader.texts, postpones=postpone)
-        self._detectors = [Detector(each, self._reader, self._functions, max_runs, plan, ended) for each in plans]
+        alone = len(plans) == 1
+        self._detectors = [
+            Detector(each, self._reader, self._functions, max_runs, plan, ended, alone) for each in plans
+        ]
 
     def process(self, batch: Any, hooks: Hooks | Sequence[Hooks | None] | None = None) -> Matches:
         """Return the matches that a batch completes.
@@ -408,7 +411,8 @@ class Engine:
             known.texts, known.has_texts, known.when_text = engine._reader.texts, bool(state["has_texts"]), []
             plans = [detector.plan for detector in engine._detectors]
             engine._detectors = [
-                Detector(each, engine._reader, known, engine._max_runs, engine._mode, engine._ended) for each in plans
+                Detector(each, engine._reader, known, engine._max_runs, engine._mode, engine._ended, len(plans) == 1)
+                for each in plans
             ]
             for k, detector in enumerate(engine._detectors):
                 detector.restore(state["detectors"][str(k)])
