@@ -184,9 +184,9 @@ class Detector:
 
     def _choose(self, types: Ints, start: int) -> None:
         """Choose the cheapest plan for the newest events; take in again what was before place `start`."""
+        self._choose_at = 4 * self.intake.count
         tree = best_tree(self.plan, statistics_of(self.plan, self.store, types), is_must=self._mode == "tree")
         now = self.matcher.tree if isinstance(self.matcher, TreeMatcher) else None
-        self._choose_at = 4 * self.intake.count
         if tree is None or tree == now:
             return
         size, self.store.size = self.store.size, start
