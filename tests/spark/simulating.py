@@ -109,14 +109,16 @@ def streamed(
     for table in batches:
         table = table.append_column(BUCKET, pa.array(_bucket_of(table, spec, buckets)))
         cut = random.randint(0, len(table))
-        packs = [list(Pack(spec, buckets)(part.to_batches())) for part in (table.slice(0, cut), table.slice(cut))]
+        packs = [
+            list(Pack(spec, range(buckets))(part.to_batches())) for part in (table.slice(0, cut), table.slice(cut))
+        ]
         rows = [row for pack in packs for batch in pack for row in batch.to_pylist()]
         for bucket in sorted({row["bucket"] for row in rows}):
             mine = [row for row in rows if row["bucket"] == bucket]
             random.shuffle(mine)
             before = states.get(bucket)
             for _ in range(1 + (random.random() < restores)):  # the second time, from the same state again
-                now = Bucket.of(spec, buckets, before)
+                now = Bucket.of(spec, range(buckets), before)
                 steps = list(_step(now, mine))
                 states[bucket] = now.snapshot()
             each(steps)

@@ -195,7 +195,7 @@ def test_a_checkpoint_keeps_to_what_was_asked() -> None:
     asked, unasked = spec_for(query, ended=True), spec_for(query)
     for before, after in ((asked, unasked), (unasked, asked)):
         with pytest.raises(SnapshotError, match="columns or `ended`"):
-            Bucket.of(after, 1, Bucket(before, 1).snapshot())
+            Bucket.of(after, [0], Bucket(before, [0]).snapshot())
 
 
 def test_without_numbers_nobody_is_named() -> None:

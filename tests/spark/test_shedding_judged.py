@@ -29,7 +29,7 @@ def found(spec: Spec, blob: bytes, *, restored: bool = False) -> tuple[dict[str,
     totals: dict[str, Any] = {}
     shed, matches = set[int](), set[tuple[int, ...]]()
     for number in (1, 2):
-        bucket = Bucket.of(spec, 1, blob)
+        bucket = Bucket.of(spec, [0], blob)
         for table in bucket.step(Given.of(packed(spec, number, 60 * number * SECOND, 200_000)), 0):
             for row in table.to_pylist():
                 if row[OUTPUT] == SHED:

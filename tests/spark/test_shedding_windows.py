@@ -142,7 +142,7 @@ def test_matches_are_missing_only_from_windows_that_an_event_was_shed_from() -> 
     found, expected = set[Any](), set[Any]()
     for asked, into in ((spec, found), (idle, expected)):
         blob = blob_with(spec, slow(ROWS, 600_000)) if asked.shed else None
-        bucket = Bucket(asked, 1, blob)
+        bucket = Bucket(asked, [0], blob)
         if blob is None:
             list(bucket.step(Given.of(packed(spec, 0, SECOND, 1000)), 0))
         for table in bucket.step(Given.of(packed(spec, 1, 60 * SECOND, 1000)), 0):

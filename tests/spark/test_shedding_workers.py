@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import types as st
 
 import penstock as pk
-from penstock.engine.snapshots import pack, unpack
+from penstock.engine.snapshots import SnapshotError, pack, unpack
 from penstock.pattern import ast
 from penstock.pattern.schema import Schema
 from penstock.runtime.costs import Costs
@@ -86,12 +86,12 @@ def packed(spec: Spec, number: int, now: int, lag_us: int, rows: int = ROWS) -> 
             TIE: pa.array(ids), BUCKET: pa.array(np.zeros(rows, np.int32)), NOW: pa.array(np.full(rows, now)),
         }
     )  # fmt: skip
-    return [row for batch in Pack(spec, 1)(table.to_batches()) for row in batch.to_pylist()]
+    return [row for batch in Pack(spec, [0])(table.to_batches()) for row in batch.to_pylist()]
 
 
 def blob_with(spec: Spec, rates: BatchRates) -> bytes:
     """Return the state of a bucket that has measured these rates, and has had a batch."""
-    bucket = Bucket(spec, 1)
+    bucket = Bucket(spec, [0])
     list(bucket.step(Given.of(packed(spec, 0, SECOND, 1000)), 0))
     bucket.shedder.rates = rates  # type: ignore[union-attr]  # it sheds
     blob = bucket.snapshot()
@@ -109,7 +109,7 @@ def slow(units: float, lasted_us: float) -> BatchRates:
 
 def step(spec: Spec, blob: bytes, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], list[int], bytes]:
     """Return the counts of a batch, the ids of the rows that it shed, and the state after it."""
-    bucket = Bucket.of(spec, 1, blob)
+    bucket = Bucket.of(spec, [0], blob)
     tables = list(bucket.step(Given.of(rows), 0))
     counts = next(row for row in pa.concat_tables(tables).column(COUNTS).to_pylist() if row is not None)
     shed = [row["event"]["id"] for table in tables for row in table.to_pylist() if row[OUTPUT] == SHED]
@@ -183,9 +183,16 @@ def test_runs_are_dropped_to_as_many_as_there_is_time_for(history: Any) -> None:
 def test_a_checkpoint_of_before_shedding_is_read(history: Any) -> None:
     spec = spec_for(shedding("random-event", history))
     state = unpack(blob_with(spec, BatchRates()))
-    old = {name: value for name, value in state.items() if name not in ("shedding", "waiting_worth")} | {"version": 1}
+    old = {name: value for name, value in state.items() if name not in ("shedding", "waiting_worth")}
     counts, _, _ = step(spec, pack(old), packed(spec, 1, 2 * SECOND, 1000))
     assert counts["processed"] == ROWS
+
+
+def test_a_checkpoint_in_which_buckets_had_other_names_is_refused(history: Any) -> None:
+    spec = spec_for(shedding("random-event", history))
+    state = unpack(blob_with(spec, BatchRates())) | {"version": 2}
+    with pytest.raises(SnapshotError, match="the checkpoint has format 2; this penstock reads 3"):
+        step(spec, pack(state), packed(spec, 1, 2 * SECOND, 1000))
 
 
 def test_a_type_that_the_model_does_not_know_stays(history: Any) -> None:

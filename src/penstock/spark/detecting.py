@@ -123,7 +123,8 @@ def detect(
             counting = None if sheds_from_windows(shed, parted_by) else spec.counting  # all take up positions
             spec = replace(spec, shed=shed_of(shed, spec, columns, is_shown=SHED in outputs), counting=counting)
         if frame.isStreaming:
-            found = streamed(resolver, spec, result, buckets or shuffle_partitions(frame))
+            partitions = shuffle_partitions(frame)
+            found = streamed(resolver, spec, result, partitions, buckets or partitions)
         else:
             found = in_parts(resolver, BatchWorker(spec), result)
         return parted(found, shown, observe)

@@ -28,6 +28,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from penstock.spark.columns import Resolver, quoted
 from penstock.spark.worker.bucket import Bucket, Given
 from penstock.spark.worker.packing import BUCKET, Pack, as_bytes, unpack
+from penstock.spark.worker.placing import names
 from penstock.spark.worker.settling import settle
 from penstock.spark.worker.spec import NOW, Spec
 
@@ -41,16 +42,17 @@ def shuffle_partitions(frame: DataFrame) -> int:
     return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
-def streamed(resolver: Resolver, spec: Spec, result: st.StructType, buckets: int) -> DataFrame:
-    """Return the results of a streaming frame."""
+def streamed(resolver: Resolver, spec: Spec, result: st.StructType, partitions: int, buckets: int) -> DataFrame:
+    """Return the results of a streaming frame whose shuffles have so many partitions."""
     buckets = buckets if spec.by else 1
     number = sf.pmod(sf.xxhash64(*map(quoted, spec.by)), sf.lit(buckets)) if spec.by else sf.lit(0)
     rows = resolver.select(spec.seq).withColumn(BUCKET, number.cast("int"))
     if spec.shed is not None:  # in a stream, this is the time of the micro-batch, which Spark's log of offsets keeps
         rows = rows.withColumn(NOW, sf.unix_micros(sf.current_timestamp()))
-    packed = rows.mapInArrow(Pack(spec, buckets), _PACKED)
+    named = names(buckets, partitions)
+    packed = rows.mapInArrow(Pack(spec, named), _PACKED)
     found = packed.groupBy("bucket").applyInPandasWithState(
-        Step(spec, buckets), _RESULT, _STATE, "append", GroupStateTimeout.NoTimeout
+        Step(spec, named), _RESULT, _STATE, "append", GroupStateTimeout.NoTimeout
     )
     return found.mapInArrow(unpack, result)
 
@@ -61,17 +63,17 @@ class Step:
 
     Attributes:
         spec: the detection.
-        buckets: how many there are.
+        names: of the buckets.
     """
 
     spec: Spec
-    buckets: int
+    names: tuple[int, ...]
 
     def __call__(self, key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         """Yield packed results."""
         started = time.perf_counter_ns()
         settle()
-        bucket = Bucket.of(self.spec, self.buckets, state.get[0] if state.exists else None)
+        bucket = Bucket.of(self.spec, self.names, state.get[0] if state.exists else None)
         given = Given.of(row for frame in frames for row in frame.to_dict("records"))
         for table in bucket.step(given, started):
             yield pd.DataFrame({"rows": [as_bytes(table)]})

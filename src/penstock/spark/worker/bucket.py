@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,7 @@ from penstock.spark.worker.shedding import Shedder
 from penstock.spark.worker.sorting import joined
 from penstock.spark.worker.spec import Spec
 
-VERSION = 2
-READS = (1, 2)  # before 2, there was no shedding
+VERSION = 3  # before 3, buckets had other names in the checkpoint
 _LIVE: OrderedDict[bytes, Bucket] = OrderedDict()  # the buckets of this process, by the head of their last snapshot
 _MOST_LIVE = 64
 
@@ -65,7 +64,7 @@ class Bucket:
 
     Args:
         spec: the detection.
-        buckets: how many there are in all.
+        names: of all buckets (penstock.spark.worker.placing).
         blob: a snapshot, to go on from there.
 
     Raises:
@@ -79,8 +78,8 @@ class Bucket:
         shedder: decides what is shed, if a bound is to be kept.
     """
 
-    def __init__(self, spec: Spec, buckets: int, blob: bytes | None = None) -> None:
-        self.spec, self.buckets = spec, buckets
+    def __init__(self, spec: Spec, names: Sequence[int], blob: bytes | None = None) -> None:
+        self.spec, self.names = spec, list(names)
         state = None if blob is None else self._checked(unpack(blob))
         self.matching = Matching(spec, state)
         self.shedder = None if spec.shed is None else Shedder(spec, (state or {}).get("shedding"))
@@ -97,7 +96,7 @@ class Bucket:
         self.last = int(state["last"][0]), int(state["last"][1])
 
     @classmethod
-    def of(cls, spec: Spec, buckets: int, blob: bytes | None) -> Bucket:
+    def of(cls, spec: Spec, names: Sequence[int], blob: bytes | None) -> Bucket:
         """Return a bucket as a snapshot has it, or a new one.
 
         A worker that made the snapshot still has the bucket: restoring it would take longer than a small batch.
@@ -105,7 +104,7 @@ class Bucket:
         live = None if blob is None else _LIVE.pop(_name(blob), None)
         if live is not None and live.spec.text == spec.text and _token(live.spec) == _token(spec):
             return live
-        return cls(spec, buckets, blob)
+        return cls(spec, names, blob)
 
     @staticmethod
     def forget_live() -> None:
@@ -177,7 +176,7 @@ class Bucket:
             {
                 "version": VERSION,
                 "spec": self.spec.text,
-                "buckets": self.buckets,
+                "names": np.array(self.names, np.int64),
                 "passed_us": self.passed_us,
                 "last": np.array(self.last, np.int64),
                 "newest_us": self.newest_us,
@@ -196,13 +195,22 @@ class Bucket:
 
     def _checked(self, state: dict[str, Any]) -> dict[str, Any]:
         """Refuse a state of another detection."""
-        if state.get("version") not in READS:
-            raise SnapshotError(f"the checkpoint has format {state.get('version')}; this penstock reads {READS}")
-        self.spec.check_same(state["spec"])
-        if state["buckets"] != self.buckets:
+        if state.get("version") != VERSION:
             raise SnapshotError(
-                f"the checkpoint has {state['buckets']} buckets, and detect now asks for {self.buckets}\n"
-                f"  fix: detect(…, buckets={state['buckets']})"
+                f"the checkpoint has format {state.get('version')}; this penstock reads {VERSION}\n"
+                "  fix: go on with the penstock that wrote it, or start from a new checkpoint"
+            )
+        self.spec.check_same(state["spec"])
+        before, now = state["names"].tolist(), self.names
+        if len(before) != len(now):
+            raise SnapshotError(
+                f"the checkpoint has {len(before)} buckets, and detect now asks for {len(now)}\n"
+                f"  fix: detect(…, buckets={len(before)})"
+            )
+        if before != now:  # names are by the number of partitions; the state of the other buckets would not be found
+            raise SnapshotError(
+                "the checkpoint was made with another spark.sql.shuffle.partitions\n"
+                "  fix: set it to what it was when the stream was started"
             )
         return state
 

@@ -5,7 +5,7 @@ Workers that only pack and unpack load neither the engine nor numba.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +30,11 @@ class Pack:
 
     Attributes:
         spec: the detection.
-        buckets: how many there are.
+        names: of the buckets, for Spark (penstock.spark.worker.placing).
     """
 
     spec: Spec
-    buckets: int
+    names: Sequence[int]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row for each bucket: the newest time of the partition, and the rows that are the bucket's.
@@ -53,13 +53,13 @@ class Pack:
         passed = len(table) - int(is_counted.sum())
         early = Early.of(self.spec, table, ts, is_no_event, is_counted)
         parts = self._parted(early.rows)
-        rest = [0] * (self.buckets - 1)
+        buckets, rest = len(self.names), [0] * (len(self.names) - 1)
         yield pa.record_batch(
             {
-                "bucket": pa.array(np.arange(self.buckets, dtype=np.int32)),
-                "newest": pa.array([newest] * self.buckets, pa.int64()),
+                "bucket": pa.array(self.names, pa.int32()),
+                "newest": pa.array([newest] * buckets, pa.int64()),
                 "passed": pa.array([passed, *rest], pa.int64()),
-                "now": pa.array([early.now] * self.buckets, pa.int64()),
+                "now": pa.array([early.now] * buckets, pa.int64()),
                 "overdue": pa.array([early.overdue, *rest], pa.int64()),
                 "early": pa.array([early.early, *rest], pa.int64()),
                 "rows": pa.array([as_bytes(part) if len(part) else None for part in parts], pa.binary()),
@@ -71,12 +71,12 @@ class Pack:
 
     def _parted(self, table: pa.Table) -> list[pa.Table]:
         """Return the rows of each bucket."""
-        of_rows = numbers(table.column(BUCKET))
+        of_rows, buckets = numbers(table.column(BUCKET)), len(self.names)
         table = table.drop_columns([BUCKET])
         order = np.argsort(of_rows, kind="stable")
-        starts = np.searchsorted(of_rows[order], np.arange(self.buckets + 1))
-        sorted_rows = table.take(pa.array(order)).combine_chunks() if self.buckets > 1 else table
-        return [sorted_rows.slice(starts[b], starts[b + 1] - starts[b]) for b in range(self.buckets)]
+        starts = np.searchsorted(of_rows[order], np.arange(buckets + 1))
+        sorted_rows = table.take(pa.array(order)).combine_chunks() if buckets > 1 else table
+        return [sorted_rows.slice(starts[b], starts[b + 1] - starts[b]) for b in range(buckets)]
 
     def _is_counted(self, table: pa.Table, is_no_event: Bools) -> Bools:
         """Leave out rows of types that no query asks about; rows that are no events stay, to be shown as such."""
