@@ -6,6 +6,7 @@ UV_VERSION := 0.13.7
 VENV := .venv
 BIN := $(VENV)/bin
 SYNCED := $(VENV)/.synced
+KAFKA := kafka
 
 # uv works with the Python that made .venv, in .venv, and fetches no other.
 export UV_PYTHON_DOWNLOADS := never
@@ -13,7 +14,7 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-kafka bench lint docs clean java
+.PHONY: help demo test test-all test-kafka kafka bench lint docs clean java
 .DELETE_ON_ERROR:
 
 help:
@@ -21,6 +22,7 @@ help:
 	@echo "make test      run the tests and the examples in the docstrings"
 	@echo "make test-all  run the slow tests too"
 	@echo "make test-kafka  run the tests that need a Kafka broker, which Maven brings"
+	@echo "make kafka     fetch that broker"
 	@echo "make bench     run the benchmarks"
 	@echo "make lint      check style, types and the layers"
 	@echo "make docs      check that the documentation's examples run and its links lead somewhere"
@@ -36,7 +38,10 @@ test-all: $(SYNCED)
 	@$(BIN)/pytest -n 2 --doctest-modules -m "not kafka" tests src
 
 test-kafka: $(SYNCED)
-	@$(BIN)/pytest -m kafka tests
+	@$(BIN)/pytest -m "$(KAFKA)" tests
+
+kafka: $(SYNCED)
+	@$(BIN)/python -m tests.spark.kafka.broker
 
 bench: $(SYNCED)
 	@failed=; for name in parse kernel cold_start snapshot shedding; do \

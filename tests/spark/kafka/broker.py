@@ -343,3 +343,17 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """End the process at once: its folder goes too, so there is nothing to save."""
     process.kill()
     process.wait()
+
+
+def main() -> int:
+    """Fetch what a broker needs, if it is not there; return 1, and say why, if that fails."""
+    try:
+        jars()
+    except KafkaSetUpError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

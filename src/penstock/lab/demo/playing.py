@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 import penstock as pk
 from penstock.lab.demo.market import VARIABLES, query, role
@@ -70,19 +72,17 @@ class Played:
     batches: list[Progress] = field(default_factory=list)
     _pending: tuple[float, float, int] = (0.0, 0.0, 0)  # when a batch ended, its latency, its matches
 
-    def note(self, columns: dict[str, list[Any]]) -> None:
+    def note(self, rows: pa.Table) -> None:
         """Take the matches and shed rows of a batch."""
         now = time.time()
-        waited, matches = [0.0], 0
-        for at in range(len(columns["output"])):
-            if columns["output"][at] == "shed":
-                self.shed_by_cell[role(columns["type"][at]), columns["part"][at]] += columns["count"][at]
-                continue
-            waited.append(now - columns["us"][at] / 1e6)
-            self.found.add(tuple(int(columns[name][at]) for name in VARIABLES))
-            matches += 1
-        self.latencies += waited[1:]
-        self._pending = (now - self.start, max(waited), matches)
+        shed = rows.filter(pc.equal(rows["output"], "shed")).group_by(["type", "part"]).aggregate([([], "count_all")])
+        for each in shed.to_pylist():
+            self.shed_by_cell[role(each["type"]), each["part"]] += each["count_all"]
+        matches = rows.filter(pc.equal(rows["output"], "matches")).to_pylist()
+        waited = [now - match["us"] / 1e6 for match in matches]
+        self.found |= {tuple(int(match[name]) for name in VARIABLES) for match in matches}
+        self.latencies += waited
+        self._pending = (now - self.start, max(waited, default=0.0), len(matches))
 
     def progressed(self, progress: Progress) -> None:
         """Take what Spark tells about a batch."""
@@ -116,7 +116,7 @@ def play(
         numbers = [f"{name}[0].number AS {name}" for name in VARIABLES]
         part = f"event.number div {played.part} AS part"
         rows = frame.selectExpr("output", "event.type AS type", part, "unix_micros(arrived_ts) AS us", *numbers)
-        played.note(rows.groupBy(*rows.columns).count().toArrow().to_pydict())  # many rows of a type are one
+        played.note(rows.toArrow())
 
     def receive(progress: Progress) -> None:
         played.progressed(progress)
