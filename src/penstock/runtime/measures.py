@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.plan.tables import Floats, Ints
+from penstock.kernel.compiling import entry
+from penstock.plan.tables import Bools, Floats, Ints
+from penstock.shedding.deciding import alike_until, size_at
 from penstock.shedding.estimating import Estimate
 from penstock.shedding.quality import Found
+from penstock.shedding.views import View
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,9 @@ class Run:
         shed_by_cell: (T, 20) the same by type and position.
         overdue: events that were let go unseen, because they could not have been on time any more.
         runs_dropped: whole runs that were shed.
-        deciding: seconds spent on decisions.
-        working: seconds spent on everything.
+        deciding: seconds of the processor spent on decisions: to see the load, to ask the detector, to aim, to decide
+            about pairs or to find and drop runs.
+        working: seconds of the processor spent on all that is done with slices.
         estimate: what is lost, as far as windows that are never shed can tell; None if there are none.
     """
 
@@ -65,6 +69,15 @@ class Run:
     deciding: float = 0.0
     working: float = 0.0
     estimate: Estimate | None = None
+
+    def note_shed(self, view: View, is_shed: Bools) -> int:
+        """Count the pairs of a slice, and those of them that were shed; return how many these are."""
+        shed = int(np.count_nonzero(is_shed))
+        self.pairs += len(view)
+        self.shed_pairs += shed
+        if shed:
+            _count_cells(is_shed, view.types, view.offsets, view.positions, view.few_sizes, self.shed_by_cell)
+        return shed
 
     def percentile(self, share: float) -> float:
         """Return the latency that this share of events keep below."""
@@ -81,5 +94,18 @@ class Run:
 
     @property
     def overhead(self) -> float:
-        """Decisions, as a share of all time."""
+        """Decisions, as a share of all time of the processor."""
         return self.deciding / self.working if self.working else 0.0
+
+
+@entry
+def _count_cells(is_shed: Bools, types: Ints, offsets: Ints, positions: Ints, sizes: Ints, counts: Ints) -> None:
+    """Add what was shed by type and position; without a branch, which could not be foreseen."""
+    for row in range(len(types)):
+        kind, first = types[row], offsets[row]
+        while first < offsets[row + 1]:
+            size, stop = size_at(sizes, first), alike_until(sizes, first, offsets[row + 1])
+            scale = counts.shape[1] / size
+            for k in range(first, stop):
+                counts[kind, int(min(positions[k], size - 1) * scale + 1e-9)] += is_shed[k]
+            first = stop

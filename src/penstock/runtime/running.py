@@ -77,6 +77,7 @@ class Loop:
     learner: Learner | None = None
     run: Run = field(init=False)
     _unit_time: float = field(default=0.0, init=False)  # of an event or a pair, lately
+    _open: int = field(default=0, init=False)  # runs
     _aimed: tuple[float, int] = field(default=(0.0, 1), init=False)
     _marked: Bools = field(default_factory=lambda: np.zeros(0, np.bool_), init=False)  # windows that are never shed
     _judge: Judge | None = field(default=None, init=False)
@@ -89,6 +90,7 @@ class Loop:
         found, at = [], start
         self._unit_time = self.full_time * (stop - start) / max(1, self._work(stop) - self._work(start))
         self.operator.keeps_ledger = isinstance(clock, VirtualClock)
+        self._open = self.operator.open_runs()
         self._begin()
         while at < stop:
             if clock.arrived() <= at - start:
@@ -122,16 +124,19 @@ class Loop:
         """Let events go unseen that cannot be on time any more; return the first that can."""
         if self.shedder is None:
             return at
+        now = self.clock.now()
+        if now - self.clock.arrivals[at - start] <= 0.5 * self.shedder.bound:
+            return at
         # In real time another process may hold this one up for a while, which no estimate knows.
         part = 4 if isinstance(self.clock, VirtualClock) else 2
         expected = (self._work(self._slice_end(at, stop)) - self._work(at)) * self._unit_time
         margin = max((1 - self.shedder.f) * self.shedder.bound / part, 2 * expected)
-        latest = self.clock.now() - max(self.shedder.bound - margin, 0.5 * self.shedder.bound)
+        latest = now - max(self.shedder.bound - margin, 0.5 * self.shedder.bound)
         overdue = min(int(np.searchsorted(self.clock.arrivals, latest)), self.clock.arrived(), stop - start)
         if overdue + start <= at:
             return at
         late = slice(at - start, overdue)
-        self.run.latencies[late] = self.clock.now() - self.clock.arrivals[late]
+        self.run.latencies[late] = now - self.clock.arrivals[late]
         self.run.overdue += overdue + start - at
         return overdue + start
 
@@ -155,16 +160,16 @@ class Loop:
 
     def _slice(self, at: int, start: int, stop: int) -> tuple[Step, int]:
         """Process the next slice; return what it brought and where it ended."""
-        clock, begun = self.clock, time.perf_counter()
+        clock, begun, spent_before = self.clock, time.perf_counter(), time.thread_time()
         end = self._slice_end(at, stop)
         if not isinstance(clock, VirtualClock):  # only what is there
             end = min(end, max(at + 1, clock.arrived() + start))
         view = self.operator.stream.view(at, end)
         waiting = max(clock.arrived() - (at - start), 0)
-        asked = time.perf_counter()
+        asked = time.thread_time()
         command, decision, dropped = self._decide(view, at, start, waiting)
-        decided = time.perf_counter()
         spared = self._spared(decision, view) if decision is not NOTHING else NOTHING
+        self.run.deciding += time.thread_time() - asked
         step = self.operator.process(at, view, spared)
         seconds = self._seconds(view, step, decision)
         done = clock.work(at - start, seconds)
@@ -174,8 +179,7 @@ class Loop:
         spent = float(seconds.sum()) if isinstance(clock, VirtualClock) else time.perf_counter() - begun
         self._note(view, step, command, latencies, waiting, dropped)
         self._look_back(at, end, view, decision, step, command)
-        self.run.deciding += decided - asked
-        self.run.working += time.perf_counter() - begun
+        self.run.working += time.thread_time() - spent_before
         self._learn_times(spent, at, end, command)
         return step, end
 
@@ -225,12 +229,14 @@ class Loop:
         waited = max(0.0, now - head)
         queued = (self._work(at + max(waiting, 1)) - self._work(at)) / max(waiting, 1)
         event_time = self._unit_time * queued or self.full_time
-        return Load(waited, waiting, rate, self.full_time, event_time, self.operator.open_runs())
+        return Load(waited, waiting, rate, self.full_time, event_time, self._open)
 
     def _aim(self, share: float, view: View) -> None:
         """Tell the strategy how much must go, if that has changed."""
         shedder = self.shedder
         assert shedder is not None
+        if share == self._aimed[0] == 0:
+            return
         window = float(view.sizes[0]) if len(view) else 1.0
         parts = partitions(window, longest_queue(shedder.bound, self.full_time), shedder.f)
         if (share, parts) != self._aimed:
@@ -300,17 +306,11 @@ class Loop:
     def _note(
         self, view: View, step: Step, command: Command, latencies: Floats, waiting: int, dropped: int
     ) -> None:  # fmt: skip
-        shed = int(step.is_shed.sum())
-        self.run.pairs += len(view)
-        self.run.shed_pairs += shed
-        if shed:
-            cell = np.minimum(view.positions * 20 // view.sizes, 19)
-            np.add.at(
-                self.run.shed_by_cell, (view.types[view.rows[step.is_shed]], cell[step.is_shed]), 1
-            )  # fmt: skip
+        shed = self.run.note_shed(view, step.is_shed)
+        self._open = self.operator.open_runs()
         self.run.moments.append(
             Moment(
                 self.clock.now(), float(latencies.max(initial=0.0)), waiting, command.share, shed, len(view),
-                self.operator.open_runs(), len(step.found),
+                self._open, len(step.found),
             )
         )  # fmt: skip
