@@ -24,6 +24,7 @@ from penstock.shedding.views import NOTHING, Decision, View
 
 _SLICES = 16  # in the time between f · bound and the bound
 _LEAST, _MOST = 8, 4096  # events of a slice
+_ROOM = 4  # the part of this time that a slice may take of which nothing is shed
 _LONG = 4.0  # times the bound: over so long the mean time of an unshed event is taken
 _SMOOTH = 0.3  # how much the newest slice counts in means
 
@@ -77,6 +78,7 @@ class Loop:
     learner: Learner | None = None
     run: Run = field(init=False)
     _unit_time: float = field(default=0.0, init=False)  # of an event or a pair, lately
+    _full_unit: float = field(default=0.0, init=False)  # the same, if nothing is shed
     _open: int = field(default=0, init=False)  # runs
     _aimed: tuple[float, int] = field(default=(0.0, 1), init=False)
     _marked: Bools = field(default_factory=lambda: np.zeros(0, np.bool_), init=False)  # windows that are never shed
@@ -89,6 +91,7 @@ class Loop:
         self.run = Run(np.zeros(stop - start), shed_by_cell=np.zeros((len(stream.names), 20), np.int64))
         found, at = [], start
         self._unit_time = self.full_time * (stop - start) / max(1, self._work(stop) - self._work(start))
+        self._full_unit = self._unit_time
         self.operator.keeps_ledger = isinstance(clock, VirtualClock)
         self._open = self.operator.open_runs()
         self._begin()
@@ -149,6 +152,14 @@ class Loop:
         end = int(np.searchsorted(self.operator.stream.work, self._work(at) + units))
         return min(stop, max(at + _LEAST, min(end, at + _MOST)))
 
+    def _unshed_end(self, at: int, end: int) -> int:
+        """Return where a slice ends of which nothing is shed: sooner, if it is long because much was shed lately."""
+        if self.slice_events is not None or self.shedder is None or not self._full_unit:
+            return end
+        units = (1 - self.shedder.f) * self.shedder.bound / _ROOM / self._full_unit
+        latest = int(np.searchsorted(self.operator.stream.work, self._work(at) + units))
+        return min(end, max(at + _LEAST, latest))
+
     def _work(self, at: int) -> int:
         """Return how many events, and pairs of an event and a window, come before an event."""
         return int(self.operator.stream.work[at])
@@ -164,12 +175,18 @@ class Loop:
         end = self._slice_end(at, stop)
         if not isinstance(clock, VirtualClock):  # only what is there
             end = min(end, max(at + 1, clock.arrived() + start))
-        view = self.operator.stream.view(at, end)
         waiting = max(clock.arrived() - (at - start), 0)
         asked = time.thread_time()
-        command, decision, dropped = self._decide(view, at, start, waiting)
+        command, runs = self._command(at, start, waiting, end - at)
+        if not command.share and not runs:
+            end = self._unshed_end(at, end)
+        told = time.thread_time()
+        view = self.operator.stream.view(at, end)
+        seen = time.thread_time()
+        dropped = self._drop_runs(runs, at) if runs > 0 else 0
+        decision = self._decide(view, command)
         spared = self._spared(decision, view) if decision is not NOTHING else NOTHING
-        self.run.deciding += time.thread_time() - asked
+        self.run.deciding += time.thread_time() - seen + told - asked
         step = self.operator.process(at, view, spared)
         seconds = self._seconds(view, step, decision)
         done = clock.work(at - start, seconds)
@@ -201,20 +218,25 @@ class Loop:
 
     # --- decisions --------------------------------------------------------------------------------------------
 
-    def _decide(self, view: View, at: int, start: int, waiting: int) -> tuple[Command, Decision, int]:
+    def _command(self, at: int, start: int, waiting: int, events: int) -> tuple[Command, int]:
+        """Return what must go of the next so many events, and how many runs of it, if runs are what is dropped."""
         shedder = self.shedder
-        if shedder is None:
-            return KEEP_ALL, NOTHING, 0
+        if shedder is None or not self.full_time:
+            return KEEP_ALL, 0
         load = self._load(at, start, waiting)
-        command = shedder.detector.command(load, len(view.types)) if self.full_time else KEEP_ALL
-        if shedder.strategy.level == "runs":
-            count = command.runs_of(load)
-            return command, NOTHING, self._drop_runs(count, at, load.runs) if count > 0 else 0
+        command = shedder.detector.command(load, events)
+        return command, command.runs_of(load) if shedder.strategy.level == "runs" else 0
+
+    def _decide(self, view: View, command: Command) -> Decision:
+        """Return what is shed of a slice."""
+        shedder = self.shedder
+        if shedder is None or shedder.strategy.level == "runs":
+            return NOTHING
         self._aim(command.share, view)
         if command.share == 0 and not shedder.strategy.follows:
-            return command, NOTHING, 0
+            return NOTHING
         decision = shedder.strategy.decide(view)
-        return command, decision if command.share > 0 else NOTHING, 0
+        return decision if command.share > 0 else NOTHING
 
     def _load(self, at: int, start: int, waiting: int) -> Load:
         shedder, clock = self.shedder, self.clock
@@ -258,13 +280,13 @@ class Loop:
             None if least is None else np.where(marked, -np.inf, least),
         )
 
-    def _drop_runs(self, count: int, at: int, runs: int) -> int:
+    def _drop_runs(self, count: int, at: int) -> int:
         shedder, operator = self.shedder, self.operator
         assert shedder is not None
         kept = self._marked if shedder.unshed else None
         utilities = [shedder.strategy.run_utilities(query) for query in range(len(operator.queries))]
         dropped = operator.drop_runs(count, utilities, at, shedder.seed + at, kept)
-        self.clock.spend(runs * self.costs.rank * 1e-9)
+        self.clock.spend(self._open * self.costs.rank * 1e-9)
         self.run.runs_dropped += dropped
         return dropped
 
@@ -302,6 +324,7 @@ class Loop:
         if command.share == 0 and not command.runs and self.shedder is not None:
             part = min(1.0, (end - at) * self.full_time / (_LONG * self.shedder.bound)) if self.full_time else 1.0
             self.full_time += part * (seconds - self.full_time)
+            self._full_unit += part * (unit - self._full_unit)
 
     def _note(
         self, view: View, step: Step, command: Command, latencies: Floats, waiting: int, dropped: int
