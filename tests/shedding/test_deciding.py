@@ -78,7 +78,7 @@ def test_by_cell_says_what_the_slow_way_says(kind: str) -> None:
 def test_what_was_shed_is_counted_by_type_and_position(kind: str) -> None:
     seen = view(kind)
     is_shed = np.random.default_rng(3).random(len(seen)) < 0.4
-    run = Run(np.zeros(40), shed_by_cell=np.zeros((TYPES, 20), np.int64))
+    run = Run(np.zeros(40), shed_by_cell=np.zeros((TYPES, 20)))
     assert run.note_shed(seen, is_shed) == is_shed.sum() == run.shed_pairs
     wanted = np.zeros((TYPES, 20), np.int64)
     for row, position, size in zip(seen.rows[is_shed], seen.positions[is_shed], seen.sizes[is_shed], strict=True):

@@ -88,12 +88,13 @@ class Loop:
         """Run over events start .. stop-1."""
         stream, clock = self.operator.stream, self.clock
         stop = stream.size if stop is None else stop
-        self.run = Run(np.zeros(stop - start), shed_by_cell=np.zeros((len(stream.names), 20), np.int64))
+        self.run = Run(np.zeros(stop - start), shed_by_cell=np.zeros((len(stream.names), 20)))
         found, at = [], start
         self._unit_time = self.full_time * (stop - start) / max(1, self._work(stop) - self._work(start))
         self._full_unit = self._unit_time
         self.operator.keeps_ledger = isinstance(clock, VirtualClock)
         self._open = self.operator.open_runs()
+        made = self.operator.engine.work["runs_created"] - self._open
         self._begin()
         while at < stop:
             if clock.arrived() <= at - start:
@@ -104,6 +105,7 @@ class Loop:
             step, at = self._slice(at, start, stop)
             found.append(step.found)
         self.run.found = Found.joined([*found, self.operator.finish()])
+        self.run.runs_made = self.operator.engine.work["runs_created"] - made
         self.run.estimate = self._judge.estimate() if self._judge is not None else None
         return self.run
 
@@ -329,7 +331,7 @@ class Loop:
     def _note(
         self, view: View, step: Step, command: Command, latencies: Floats, waiting: int, dropped: int
     ) -> None:  # fmt: skip
-        shed = self.run.note_shed(view, step.is_shed)
+        shed = self.run.note_shed(view, step.is_shed, step.hidden)
         self._open = self.operator.open_runs()
         self.run.moments.append(
             Moment(
