@@ -10,8 +10,12 @@ from penstock.runtime.clocks import VirtualClock
 from penstock.runtime.costs import Costs
 from penstock.runtime.matching import Operator
 from penstock.runtime.running import Loop, Shedder
+from penstock.shedding.overload.load import KEEP_ALL, Command, Load
 from penstock.shedding.overload.queueing import QueueDetector
 from penstock.shedding.strategies.chance import RandomEvent
+from penstock.testing.shedders import structured
+from tests.runtime.runs import QUERY as SEQUENCE
+from tests.runtime.runs import costs, learned
 
 QUERY = pk.parse("PATTERN SEQ(A a, B b) WITHIN 10 EVENTS WINDOW 10 EVENTS EVERY 5 EVENTS")
 
@@ -49,3 +53,26 @@ def test_a_slice_has_so_much_work_however_many_windows_its_events_are_in() -> No
         for end in [loop._slice_end(at, 2000)]
     ]
     assert all(500 < each <= 651 for each in work)  # up to 50 windows: some twelve events
+
+
+class AllThenNothing:
+    """A detector that has all events dropped, and then none, in turns of ten slices."""
+
+    slices = 0
+
+    def command(self, load: Load, events: int) -> Command:
+        self.slices += 1
+        return Command(1.0) if self.slices // 10 % 2 == 0 else KEEP_ALL
+
+
+def test_a_slice_of_which_nothing_is_shed_is_short_though_all_of_those_before_were() -> None:
+    operator = Operator(SEQUENCE, is_split=True)
+    operator.take(structured(100, 3))
+    clock = VirtualClock(np.zeros(operator.stream.size))
+    far = 1e6  # a bound that no event breaks, with slices as if it were 1 s
+    shedder = Shedder(RandomEvent(), AllThenNothing(), bound=far, f=1 - 0.2 / far)
+    run = Loop(operator, clock, costs(), shedder, full_time=learned().event_seconds)()
+    took = np.diff([0.0, *(moment.at for moment in run.moments)])
+    is_shed = np.array([moment.share > 0 for moment in run.moments])
+    assert 5 <= (~is_shed).sum() < len(took) - 5
+    assert took[~is_shed].max() < 2 * 0.2 / 4  # a quarter of the time between f · LB and LB, by the mean of an event

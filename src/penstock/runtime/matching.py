@@ -14,7 +14,7 @@ from penstock.engine.matches import Matches
 from penstock.kernel.compiling import compiled
 from penstock.pattern import ast
 from penstock.plan.tables import Bools, Floats, Ints
-from penstock.runtime.costs import SHED, Costs
+from penstock.runtime.costs import OPEN, SHED, Costs
 from penstock.runtime.splitting import split
 from penstock.runtime.stream import PAIR_BITS, Stream
 from penstock.shedding.history import Elements, History, Progress
@@ -23,6 +23,7 @@ from penstock.shedding.quality import Found
 from penstock.shedding.views import Decision, View
 
 LEDGER_WIDTH = 5
+_HIDDEN_EVERY = 16  # slices: so often it is counted in real time how many runs events are hidden from
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,15 @@ class Step:
         found: the same, to be compared.
         ledgers: per query (n, 5) for the pairs of the slice; 0 for those that were shed.
         is_shed: (n,) pairs that were shed.
+        hidden: (n,) of the runs that an event would have met in the window, the share that it was hidden from; the one
+            that it may open counts as a run. None if nothing was hidden.
     """
 
     matches: Matches
     found: Found
     ledgers: list[Ints]
     is_shed: Bools
+    hidden: Floats | None = None
 
 
 class Counting:
@@ -83,6 +87,7 @@ class Operator:
         self._may_leave_out = all(_takes_no_note(query, is_split=is_split) for query in self.queries)
         self._is_limited: Bools = np.zeros(0, np.bool_)
         self._closed = 0  # windows before this one are over
+        self._hidings, self._hidden_share = 0, 0.0  # slices with hidden events; what was hidden when last counted
         self._is_told = False  # whether the engine tells which runs a negated event has ended
 
     def take(self, events: Any) -> None:
@@ -120,33 +125,60 @@ class Operator:
         taken = [np.zeros((len(fed), LEDGER_WIDTH), np.int64) for _ in self.queries]
         batch = self.stream.batch(start + view.rows[fed], view.windows[fed])
         left_out = None if self._may_leave_out else is_shed[fed]
-        hooks = [self._hooks(query, view, fed, decision, left_out, taken[query]) for query in range(len(self.queries))]
+        is_counted = decision.hidden is not None and self._counts_hidden()
+        hooks = [
+            self._hooks(query, view, fed, decision, left_out, taken[query], is_counted)
+            for query in range(len(self.queries))
+        ]
         matches = self.engine.process(batch, hooks)
         self._note_abandoned()
+        hidden = np.full(len(view), self._hidden_share) if decision.hidden is not None else None
+        if hidden is not None and is_counted:
+            met = [each.open_runs for each in hooks if each.open_runs is not None]
+            hidden[:] = 0.0
+            hidden[fed] = _hidden(met, taken)
+            self._hidden_share = float(hidden.mean()) if len(hidden) else 0.0
+            self._count_met(view, fed, met)
         for ledger, rows in zip(ledgers, taken, strict=True):
             ledger[fed] = rows
         if decision.worth is not None:
             is_shed |= np.logical_and.reduce([ledger[:, SHED] > 0 for ledger in ledgers])
-        return Step(matches, self._found(matches), ledgers, is_shed)
+        return Step(matches, self._found(matches), ledgers, is_shed, hidden)
+
+    def _counts_hidden(self) -> bool:
+        """Return whether it is counted in this slice how many runs events are hidden from: it takes a while."""
+        self._hidings += 1
+        return self.keeps_ledger or self._hidings % _HIDDEN_EVERY == 1
+
+    def _count_met(self, view: View, fed: Ints, met: list[Ints]) -> None:
+        """Count the runs that events met where they are counted, too, if the operator is observed."""
+        if self.counting is not None:
+            cell = self._cells(view, fed)
+            for counting, each in zip(self.counting, met, strict=True):
+                np.add.at(counting.open_runs, cell[cell >= 0], each[cell >= 0])
+
+    def _cells(self, view: View, fed: Ints) -> Ints:
+        """Return where what happens to pairs is counted, by type and position; -1: nowhere."""
+        cell = view.types[view.rows[fed]] * self.bins + cells(view.positions[fed], view.sizes[fed], self.bins)[0]
+        return cell if self.counts is None else np.where(self.counts[view.windows[fed]], cell, -1)
 
     def _hooks(
-        self, query: int, view: View, fed: Ints, decision: Decision, left_out: Bools | None, ledger: Ints
+        self, query: int, view: View, fed: Ints, decision: Decision, left_out: Bools | None, ledger: Ints,
+        is_counted: bool,
     ) -> Hooks:  # fmt: skip
         hooks: dict[str, Any] = {"events": left_out}
-        if self.keeps_ledger or decision.worth is not None:
+        if self.keeps_ledger or decision.worth is not None or is_counted:
             hooks["ledger"] = ledger
+        if self.counting is not None:
+            counting = self.counting[query]
+            hooks |= {"cells": self._cells(view, fed), "open_runs": counting.open_runs, "moves": counting.moves}
         if decision.hidden is not None:
             hooks["states"] = decision.hidden[query][:, fed]
+        if decision.hidden is not None and is_counted:  # each pair is a cell
+            met = np.zeros((len(fed), len(decision.hidden[query])), np.int64)
+            hooks |= {"cells": np.arange(len(fed)), "open_runs": met}
         if decision.worth is not None and decision.least is not None:
             hooks["worth"], hooks["least"] = decision.worth[query][:, fed], decision.least[fed]
-        if self.counting is not None:
-            counting, bins = self.counting[query], self.bins
-            cell = view.types[view.rows[fed]] * bins + cells(view.positions[fed], view.sizes[fed], bins)[0]
-            if self.counts is not None:
-                cell = np.where(self.counts[view.windows[fed]], cell, -1)
-            hooks |= {
-                "cells": cell, "open_runs": counting.open_runs, "moves": counting.moves,
-            }  # fmt: skip
         return Hooks(**hooks)
 
     def finish(self) -> Found:
@@ -327,6 +359,13 @@ def _walk(following: Ints, offsets: Ints, variables: Ints, states: Ints, last: I
             states[k] = state
             state = following[state, variables[k]]
         last[match] = state
+
+
+def _hidden(met: list[Ints], ledgers: list[Ints]) -> Floats:
+    """Return the share of the runs that events met, of all queries, that they were hidden from."""
+    whole = np.sum([each.sum(axis=1) for each in met], axis=0)
+    seen = np.sum([ledger[:, OPEN] for ledger in ledgers], axis=0)
+    return np.where(whole > 0, 1.0 - seen / np.maximum(whole, 1), 0.0)
 
 
 def _named(query: ast.Query, names: tuple[str, ...]) -> Floats:

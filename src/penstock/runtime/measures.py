@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.plan.tables import Floats, Ints
+from penstock.kernel.compiling import entry
+from penstock.plan.tables import Bools, Floats, Ints
+from penstock.shedding.deciding import alike_until, size_at
 from penstock.shedding.estimating import Estimate
 from penstock.shedding.quality import Found
+from penstock.shedding.views import View
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Moment:
         latency: the greatest of the slice.
         queue: events that waited when it began.
         share: that was to be shed.
-        shed: pairs that were.
+        shed: pairs that were, see `Run`.
         pairs: that there were.
         runs: open runs.
         matches: found in the slice.
@@ -30,7 +33,7 @@ class Moment:
     latency: float
     queue: int
     share: float
-    shed: int
+    shed: float
     pairs: int
     runs: int
     matches: int
@@ -45,12 +48,16 @@ class Run:
         found: the matches.
         moments: how it went.
         pairs: events in windows, in all.
-        shed_pairs: of these, shed by the strategy.
+        shed_pairs: of these, shed by the strategy. If an event is hidden from k of the n runs that it would have met in
+            a window, where the one that it may open is one of them, that is k / n of a pair. In real time this is
+            counted in some slices, and taken to be the same in those that follow.
         shed_by_cell: (T, 20) the same by type and position.
         overdue: events that were let go unseen, because they could not have been on time any more.
         runs_dropped: whole runs that were shed.
-        deciding: seconds spent on decisions.
-        working: seconds spent on everything.
+        runs_made: all runs that there were; one that takes an event makes a new one.
+        deciding: seconds of the processor spent on decisions: to see the load, to ask the detector, to aim, to decide
+            about pairs or to find and drop runs.
+        working: seconds of the processor spent on all that is done with slices.
         estimate: what is lost, as far as windows that are never shed can tell; None if there are none.
     """
 
@@ -58,13 +65,24 @@ class Run:
     found: Found = field(default_factory=lambda: Found.joined([]))
     moments: list[Moment] = field(default_factory=list)
     pairs: int = 0
-    shed_pairs: int = 0
-    shed_by_cell: Ints = field(default_factory=lambda: np.zeros((0, 20), np.int64))
+    shed_pairs: float = 0
+    shed_by_cell: Floats = field(default_factory=lambda: np.zeros((0, 20)))
     overdue: int = 0
     runs_dropped: int = 0
+    runs_made: int = 0
     deciding: float = 0.0
     working: float = 0.0
     estimate: Estimate | None = None
+
+    def note_shed(self, view: View, is_shed: Bools, hidden: Floats | None = None) -> float:
+        """Count the pairs of a slice; return how many of them were shed, or hidden from runs."""
+        parts = is_shed if hidden is None else np.where(is_shed, 1.0, hidden)
+        shed = int(np.count_nonzero(is_shed)) if hidden is None else float(parts.sum())
+        self.pairs += len(view)
+        self.shed_pairs += shed
+        if shed:
+            _count_cells(parts, view.types, view.offsets, view.positions, view.few_sizes, self.shed_by_cell)
+        return shed
 
     def percentile(self, share: float) -> float:
         """Return the latency that this share of events keep below."""
@@ -76,10 +94,27 @@ class Run:
 
     @property
     def drop_ratio(self) -> float:
-        """The share of pairs of event and window that were shed."""
+        """The share that was shed: of runs, if these are what is dropped; else of pairs of event and window."""
+        if self.runs_dropped:
+            return self.runs_dropped / max(1, self.runs_made)
         return self.shed_pairs / self.pairs if self.pairs else 0.0
 
     @property
     def overhead(self) -> float:
-        """Decisions, as a share of all time."""
+        """Decisions, as a share of all time of the processor."""
         return self.deciding / self.working if self.working else 0.0
+
+
+@entry
+def _count_cells(
+    shed: Floats | Bools, types: Ints, offsets: Ints, positions: Ints, sizes: Ints, counts: Floats
+) -> None:
+    """Add what was shed by type and position; without a branch, which could not be foreseen."""
+    for row in range(len(types)):
+        kind, first = types[row], offsets[row]
+        while first < offsets[row + 1]:
+            size, stop = size_at(sizes, first), alike_until(sizes, first, offsets[row + 1])
+            scale = counts.shape[1] / size
+            for k in range(first, stop):
+                counts[kind, int(min(positions[k], size - 1) * scale + 1e-9)] += shed[k]
+            first = stop

@@ -72,9 +72,9 @@ class Learner:
         history = operator.history(at, costs).narrowed(*self._since, counts[: self._ended])
         if isinstance(self.sign, MatrixDrift):
             matrices = [transition_matrix(query.moves, query.stays) for query in history.queries]
-            is_out_of_date = self.sign.observe(matrices[0])
+            is_out_of_date = self.sign.observe(matrices)
             if is_out_of_date:
-                self.sign.matrix = matrices[0]
+                self.sign.matrices = matrices
         else:
             is_out_of_date = True
             if isinstance(self.sign, MatchesDrift):

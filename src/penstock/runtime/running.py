@@ -24,6 +24,7 @@ from penstock.shedding.views import NOTHING, Decision, View
 
 _SLICES = 16  # in the time between f · bound and the bound
 _LEAST, _MOST = 8, 4096  # events of a slice
+_ROOM = 4  # the part of this time that a slice may take of which nothing is shed
 _LONG = 4.0  # times the bound: over so long the mean time of an unshed event is taken
 _SMOOTH = 0.3  # how much the newest slice counts in means
 
@@ -77,6 +78,8 @@ class Loop:
     learner: Learner | None = None
     run: Run = field(init=False)
     _unit_time: float = field(default=0.0, init=False)  # of an event or a pair, lately
+    _full_unit: float = field(default=0.0, init=False)  # the same, if nothing is shed
+    _open: int = field(default=0, init=False)  # runs
     _aimed: tuple[float, int] = field(default=(0.0, 1), init=False)
     _marked: Bools = field(default_factory=lambda: np.zeros(0, np.bool_), init=False)  # windows that are never shed
     _judge: Judge | None = field(default=None, init=False)
@@ -85,10 +88,13 @@ class Loop:
         """Run over events start .. stop-1."""
         stream, clock = self.operator.stream, self.clock
         stop = stream.size if stop is None else stop
-        self.run = Run(np.zeros(stop - start), shed_by_cell=np.zeros((len(stream.names), 20), np.int64))
+        self.run = Run(np.zeros(stop - start), shed_by_cell=np.zeros((len(stream.names), 20)))
         found, at = [], start
         self._unit_time = self.full_time * (stop - start) / max(1, self._work(stop) - self._work(start))
+        self._full_unit = self._unit_time
         self.operator.keeps_ledger = isinstance(clock, VirtualClock)
+        self._open = self.operator.open_runs()
+        made = self.operator.engine.work["runs_created"] - self._open
         self._begin()
         while at < stop:
             if clock.arrived() <= at - start:
@@ -99,6 +105,7 @@ class Loop:
             step, at = self._slice(at, start, stop)
             found.append(step.found)
         self.run.found = Found.joined([*found, self.operator.finish()])
+        self.run.runs_made = self.operator.engine.work["runs_created"] - made
         self.run.estimate = self._judge.estimate() if self._judge is not None else None
         return self.run
 
@@ -122,16 +129,19 @@ class Loop:
         """Let events go unseen that cannot be on time any more; return the first that can."""
         if self.shedder is None:
             return at
+        now = self.clock.now()
+        if now - self.clock.arrivals[at - start] <= 0.5 * self.shedder.bound:
+            return at
         # In real time another process may hold this one up for a while, which no estimate knows.
         part = 4 if isinstance(self.clock, VirtualClock) else 2
         expected = (self._work(self._slice_end(at, stop)) - self._work(at)) * self._unit_time
         margin = max((1 - self.shedder.f) * self.shedder.bound / part, 2 * expected)
-        latest = self.clock.now() - max(self.shedder.bound - margin, 0.5 * self.shedder.bound)
+        latest = now - max(self.shedder.bound - margin, 0.5 * self.shedder.bound)
         overdue = min(int(np.searchsorted(self.clock.arrivals, latest)), self.clock.arrived(), stop - start)
         if overdue + start <= at:
             return at
         late = slice(at - start, overdue)
-        self.run.latencies[late] = self.clock.now() - self.clock.arrivals[late]
+        self.run.latencies[late] = now - self.clock.arrivals[late]
         self.run.overdue += overdue + start - at
         return overdue + start
 
@@ -144,6 +154,14 @@ class Loop:
         end = int(np.searchsorted(self.operator.stream.work, self._work(at) + units))
         return min(stop, max(at + _LEAST, min(end, at + _MOST)))
 
+    def _unshed_end(self, at: int, end: int) -> int:
+        """Return where a slice ends of which nothing is shed: sooner, if it is long because much was shed lately."""
+        if self.slice_events is not None or self.shedder is None or not self._full_unit:
+            return end
+        units = (1 - self.shedder.f) * self.shedder.bound / _ROOM / self._full_unit
+        latest = int(np.searchsorted(self.operator.stream.work, self._work(at) + units))
+        return min(end, max(at + _LEAST, latest))
+
     def _work(self, at: int) -> int:
         """Return how many events, and pairs of an event and a window, come before an event."""
         return int(self.operator.stream.work[at])
@@ -155,16 +173,22 @@ class Loop:
 
     def _slice(self, at: int, start: int, stop: int) -> tuple[Step, int]:
         """Process the next slice; return what it brought and where it ended."""
-        clock, begun = self.clock, time.perf_counter()
+        clock, begun, spent_before = self.clock, time.perf_counter(), time.thread_time()
         end = self._slice_end(at, stop)
         if not isinstance(clock, VirtualClock):  # only what is there
             end = min(end, max(at + 1, clock.arrived() + start))
-        view = self.operator.stream.view(at, end)
         waiting = max(clock.arrived() - (at - start), 0)
-        asked = time.perf_counter()
-        command, decision, dropped = self._decide(view, at, start, waiting)
-        decided = time.perf_counter()
+        asked = time.thread_time()
+        command, runs = self._command(at, start, waiting, end - at)
+        if not command.share and not runs:
+            end = self._unshed_end(at, end)
+        told = time.thread_time()
+        view = self.operator.stream.view(at, end)
+        seen = time.thread_time()
+        dropped = self._drop_runs(runs, at) if runs > 0 else 0
+        decision = self._decide(view, command)
         spared = self._spared(decision, view) if decision is not NOTHING else NOTHING
+        self.run.deciding += time.thread_time() - seen + told - asked
         step = self.operator.process(at, view, spared)
         seconds = self._seconds(view, step, decision)
         done = clock.work(at - start, seconds)
@@ -174,8 +198,7 @@ class Loop:
         spent = float(seconds.sum()) if isinstance(clock, VirtualClock) else time.perf_counter() - begun
         self._note(view, step, command, latencies, waiting, dropped)
         self._look_back(at, end, view, decision, step, command)
-        self.run.deciding += decided - asked
-        self.run.working += time.perf_counter() - begun
+        self.run.working += time.thread_time() - spent_before
         self._learn_times(spent, at, end, command)
         return step, end
 
@@ -197,20 +220,25 @@ class Loop:
 
     # --- decisions --------------------------------------------------------------------------------------------
 
-    def _decide(self, view: View, at: int, start: int, waiting: int) -> tuple[Command, Decision, int]:
+    def _command(self, at: int, start: int, waiting: int, events: int) -> tuple[Command, int]:
+        """Return what must go of the next so many events, and how many runs of it, if runs are what is dropped."""
         shedder = self.shedder
-        if shedder is None:
-            return KEEP_ALL, NOTHING, 0
+        if shedder is None or not self.full_time:
+            return KEEP_ALL, 0
         load = self._load(at, start, waiting)
-        command = shedder.detector.command(load, len(view.types)) if self.full_time else KEEP_ALL
-        if shedder.strategy.level == "runs":
-            count = command.runs_of(load)
-            return command, NOTHING, self._drop_runs(count, at, load.runs) if count > 0 else 0
+        command = shedder.detector.command(load, events)
+        return command, command.runs_of(load) if shedder.strategy.level == "runs" else 0
+
+    def _decide(self, view: View, command: Command) -> Decision:
+        """Return what is shed of a slice."""
+        shedder = self.shedder
+        if shedder is None or shedder.strategy.level == "runs":
+            return NOTHING
         self._aim(command.share, view)
         if command.share == 0 and not shedder.strategy.follows:
-            return command, NOTHING, 0
+            return NOTHING
         decision = shedder.strategy.decide(view)
-        return command, decision if command.share > 0 else NOTHING, 0
+        return decision if command.share > 0 else NOTHING
 
     def _load(self, at: int, start: int, waiting: int) -> Load:
         shedder, clock = self.shedder, self.clock
@@ -225,12 +253,14 @@ class Loop:
         waited = max(0.0, now - head)
         queued = (self._work(at + max(waiting, 1)) - self._work(at)) / max(waiting, 1)
         event_time = self._unit_time * queued or self.full_time
-        return Load(waited, waiting, rate, self.full_time, event_time, self.operator.open_runs())
+        return Load(waited, waiting, rate, self.full_time, event_time, self._open)
 
     def _aim(self, share: float, view: View) -> None:
         """Tell the strategy how much must go, if that has changed."""
         shedder = self.shedder
         assert shedder is not None
+        if share == self._aimed[0] == 0:
+            return
         window = float(view.sizes[0]) if len(view) else 1.0
         parts = partitions(window, longest_queue(shedder.bound, self.full_time), shedder.f)
         if (share, parts) != self._aimed:
@@ -252,13 +282,13 @@ class Loop:
             None if least is None else np.where(marked, -np.inf, least),
         )
 
-    def _drop_runs(self, count: int, at: int, runs: int) -> int:
+    def _drop_runs(self, count: int, at: int) -> int:
         shedder, operator = self.shedder, self.operator
         assert shedder is not None
         kept = self._marked if shedder.unshed else None
         utilities = [shedder.strategy.run_utilities(query) for query in range(len(operator.queries))]
         dropped = operator.drop_runs(count, utilities, at, shedder.seed + at, kept)
-        self.clock.spend(runs * self.costs.rank * 1e-9)
+        self.clock.spend(self._open * self.costs.rank * 1e-9)
         self.run.runs_dropped += dropped
         return dropped
 
@@ -296,21 +326,16 @@ class Loop:
         if command.share == 0 and not command.runs and self.shedder is not None:
             part = min(1.0, (end - at) * self.full_time / (_LONG * self.shedder.bound)) if self.full_time else 1.0
             self.full_time += part * (seconds - self.full_time)
+            self._full_unit += part * (unit - self._full_unit)
 
     def _note(
         self, view: View, step: Step, command: Command, latencies: Floats, waiting: int, dropped: int
     ) -> None:  # fmt: skip
-        shed = int(step.is_shed.sum())
-        self.run.pairs += len(view)
-        self.run.shed_pairs += shed
-        if shed:
-            cell = np.minimum(view.positions * 20 // view.sizes, 19)
-            np.add.at(
-                self.run.shed_by_cell, (view.types[view.rows[step.is_shed]], cell[step.is_shed]), 1
-            )  # fmt: skip
+        shed = self.run.note_shed(view, step.is_shed, step.hidden)
+        self._open = self.operator.open_runs()
         self.run.moments.append(
             Moment(
                 self.clock.now(), float(latencies.max(initial=0.0)), waiting, command.share, shed, len(view),
-                self.operator.open_runs(), len(step.found),
+                self._open, len(step.found),
             )
         )  # fmt: skip

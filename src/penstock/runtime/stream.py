@@ -115,12 +115,12 @@ class Stream:
         A window of a number of events has that many. For others it is the mean of the last windows that were over.
         """
         if isinstance(self._length, ast.CountSpan):
-            return np.full(len(windows), self._length.events, np.int64)
+            return _same(self._length.events, len(windows))
         over = int(np.searchsorted(self.starts + self._sizes, now, side="right"))
         if not self.is_split:
-            return np.ones(len(windows), np.int64)
+            return _same(1, len(windows))
         mean = self._sizes[max(0, over - 20) : over].mean() if over else float(self._sizes[:1].mean())
-        return np.full(len(windows), max(1, round(float(mean))), np.int64)
+        return _same(max(1, round(float(mean))), len(windows))
 
     def view(self, start: int, stop: int) -> View:
         """Return events start .. stop-1 and their pairs."""
@@ -130,7 +130,7 @@ class Stream:
         return View(
             self.types[start:stop], self.times[start:stop], self.numbers[start:stop],
             {name: column[start:stop] for name, column in self.columns.items()},
-            rows, windows, positions, self.expected_sizes(windows, start),
+            rows, windows, positions, self.expected_sizes(windows, start), counts,
         )  # fmt: skip
 
     def batch(self, rows: Ints, windows: Ints) -> dict[str, Any]:
@@ -154,6 +154,11 @@ class Stream:
 
     def _read_names(self) -> list[str]:
         return [self.reader.types[code] for code in range(len(self.reader.types))]
+
+
+def _same(value: int, count: int) -> Ints:
+    """Return a number so many times, without room for all of them."""
+    return np.broadcast_to(np.int64(value), (count,))
 
 
 def _compact(column: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,26 +22,27 @@ class MatchesSign(Protocol):
 
 @dataclass
 class MatrixDrift:
-    """pSPICE: the transition matrix of new observations deviates from that of the model (thesis 3.2.4).
+    """pSPICE: the transition matrix of new observations deviates from that of the model, for any query (thesis 3.2.4).
 
     Attributes:
-        matrix: that of the model.
+        matrices: those of the model, per query.
         threshold: the mean squared error from which on the model is out of date.
     """
 
-    matrix: Floats
+    matrices: Sequence[Floats]
     threshold: float = 1e-4
 
-    def observe(self, value: Floats) -> bool:
-        """Compare a new transition matrix.
+    def observe(self, values: Sequence[Floats]) -> bool:
+        """Compare new transition matrices, per query.
 
         Examples:
-            >>> MatrixDrift(np.eye(2), 0.01).observe(np.array([[0.9, 0.1], [0.0, 1.0]]))
-            False
-            >>> MatrixDrift(np.eye(2), 0.01).observe(np.array([[0.6, 0.4], [0.0, 1.0]]))
-            True
+            >>> same, near, far = np.eye(2), np.array([[0.9, 0.1], [0.0, 1.0]]), np.array([[0.6, 0.4], [0.0, 1.0]])
+            >>> sign = MatrixDrift([same, same], 0.01)
+            >>> sign.observe([near, near]), sign.observe([near, far])
+            (False, True)
         """
-        return deviation(self.matrix, value) > self.threshold
+        pairs = zip(self.matrices, values, strict=True)
+        return any(deviation(old, new) > self.threshold for old, new in pairs)
 
 
 @dataclass

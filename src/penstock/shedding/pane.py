@@ -32,11 +32,25 @@ class Pane:
         before = len(self._types)
         all_types, all_times = np.concatenate([self._types, types]), np.concatenate([self._times, times])
         begins = self._begins(all_times, before)
-        first = max(0, len(all_types) - self.length)
-        if self.is_timed:
-            first = int(np.searchsorted(all_times, all_times[-1] - self.length)) if len(all_times) else 0
-        self._types, self._times = all_types[first:], all_times[first:]
+        self._keep(all_types, all_times)
         return all_types, np.arange(before, len(all_types)), begins
+
+    def pass_by(self, types: Ints, times: Ints) -> None:
+        """Take events that come next, and that nobody asks about."""
+        is_long = len(types) >= self.length
+        if self.is_timed:
+            is_long = len(times) > 0 and bool(times[0] < times[-1] - self.length)
+        if is_long:  # what came before is in no pane any more
+            self._keep(types, times)
+        else:
+            self._keep(np.concatenate([self._types, types]), np.concatenate([self._times, times]))
+
+    def _keep(self, types: Ints, times: Ints) -> None:
+        """Keep the events that panes of later ones may begin with."""
+        first = max(0, len(types) - self.length)
+        if self.is_timed:
+            first = int(np.searchsorted(times, times[-1] - self.length)) if len(times) else 0
+        self._types, self._times = types[first:], times[first:]
 
     def _begins(self, times: Ints, start: int) -> Ints:
         """Return the first event of each pane: ω_e = {e_i: j - L ≤ i < j}, or those of the last L microseconds."""

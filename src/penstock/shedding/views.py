@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
+
+import numpy as np
 
 from penstock.plan.tables import Bools, Floats, Ints
 
@@ -15,7 +18,7 @@ Level = Literal["stream", "window", "run", "runs"]
 class View:
     """A slice of the stream: e events, and n pairs of an event and a window that it is in.
 
-    Without windows there is one pair per event, at position 0 of a window of size 1.
+    Without windows there is one pair per event, at position 0 of a window of size 1. Pairs are in the order of events.
 
     Attributes:
         types: (e,) places in the operator's list of types.
@@ -26,6 +29,7 @@ class View:
         windows: (n,) the number of its window.
         positions: (n,) how many events are before it in its window, counted before any shedding.
         sizes: (n,) how many events the window is expected to have.
+        counts: (e,) how many pairs each event has; None: as `rows` says.
     """
 
     types: Ints
@@ -36,9 +40,22 @@ class View:
     windows: Ints
     positions: Ints
     sizes: Ints
+    counts: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """(e + 1,) where the pairs of each event begin, and where all end."""
+        counts = np.bincount(self.rows, minlength=len(self.types)) if self.counts is None else self.counts
+        offsets: Ints = np.concatenate([[0], np.cumsum(counts)])
+        return offsets
+
+    @cached_property
+    def few_sizes(self) -> Ints:
+        """(n,) the sizes; or (1,) if all are the same, which need not be read again and again."""
+        return self.sizes[:1].copy() if len(self) and not self.sizes.strides[0] else np.ascontiguousarray(self.sizes)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from penstock.plan.tables import Floats
-from penstock.shedding.deciding import by_cell
+from penstock.shedding.deciding import by_cell, chances
 from penstock.shedding.history import History
 from penstock.shedding.strategies.strategy import Strategy
 from penstock.shedding.views import Decision, Effort, Level, View
@@ -38,7 +38,7 @@ class EBL(Strategy):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        self._shares = np.zeros((len(self.utilities), 1))
+        self._chances = chances(np.zeros((len(self.utilities), 1)))
 
     @classmethod
     def fitted(cls, history: History, **options: Any) -> Self:
@@ -60,7 +60,7 @@ class EBL(Strategy):
                 middle = (low + high) / 2
                 low, high = (middle, high) if (self._of(middle) @ self.frequencies) < amount else (low, middle)
             shares = self._of(high)
-        self._shares = shares[:, None]
+        self._chances = chances(shares[:, None])
 
     def _of(self, level: float) -> Floats:
         """Return x_T for a λ."""
@@ -68,4 +68,4 @@ class EBL(Strategy):
 
     def decide(self, view: View) -> Decision:
         """Return what is shed of a slice."""
-        return Decision(pairs=by_cell(self._shares, view, self.seed))
+        return Decision(pairs=by_cell(self._chances, view, self.seed))

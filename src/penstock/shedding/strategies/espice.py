@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from penstock.plan.tables import Floats, Ints
-from penstock.shedding.deciding import by_level
+from penstock.shedding.deciding import CERTAIN, by_level
 from penstock.shedding.history import History
 from penstock.shedding.overload.queueing import drop_amount
 from penstock.shedding.strategies.strategy import Strategy
@@ -50,7 +51,7 @@ class Espice(Strategy):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        self._levels: Floats = np.zeros((1, LEVELS))  # the share that is dropped, by partition and utility
+        self._levels = np.zeros((1, LEVELS), np.uint64)  # the chance to be dropped, by partition and utility
         self._parts = np.zeros(self.utilities.shape[1], np.uint16)  # the partition of each cell
         self._bytes = self.utilities.astype(np.uint8)
         self._tables: dict[int, Floats] = {}  # by number of partitions, (partitions, LEVELS): occurrences
@@ -63,11 +64,14 @@ class Espice(Strategy):
     def aim(self, share: float, partitions: int = 1) -> None:
         """Find the threshold of each partition (algorithm 4, lines 1 to 7)."""
         tables, cells = self.tables(partitions), self.utilities.shape[1]
-        self._parts = (np.arange(cells) * partitions // cells).astype(np.uint16)
-        self._levels = np.zeros((partitions, LEVELS))
+        if partitions != len(self._levels):
+            self._parts = (np.arange(cells) * partitions // cells).astype(np.uint16)
+        self._levels = np.zeros((partitions, LEVELS), np.uint64)
         for levels, table in zip(self._levels, tables, strict=True):
             threshold = Occurrences(UTILITIES, table).threshold(drop_amount(share, float(table[-1])), exact=self.exact)
-            levels[:] = np.where(threshold.below > UTILITIES, 1.0, (threshold.below == UTILITIES) * threshold.share)
+            if threshold.share > 0:
+                levels[: int(threshold.below)] = int(CERTAIN)
+                levels[int(threshold.below)] = math.ceil(threshold.share * CERTAIN)
 
     def tables(self, partitions: int) -> Floats:
         """Return CDT of each partition: (partitions, 101)."""

@@ -257,19 +257,17 @@ class GspiceS(Gspice):
 
     def utilities(self, view: View) -> Floats:
         """Return what each event is worth: (e,)."""
-        return self._utilities(view, *self._of_events(view))
-
-    def _utilities(self, view: View, types: Ints, at: Ints, begins: Ints, ranges: Ints) -> Floats:
+        types, at, begins, ranges = self._of_events(view)
         if self.trees:
             return self.forest.predict(self.features.rows(types, at, begins, ranges))
         return self.table.get(self.features.keys(types, at, begins, ranges), self.otherwise[view.types, 0])
 
     def decide(self, view: View) -> Decision:
         """Return which events are shed (algorithm 7)."""
-        context = self._of_events(view)
         if self._is_idle:
+            self._pane.pass_by(view.types, view.times)
             return KEEP_ALL
-        utilities = self._utilities(view, *context)
+        utilities = self.utilities(view)
         return Decision(events=by_utility(utilities, *_pair(self._threshold), view.numbers, self.seed))
 
 
@@ -296,9 +294,10 @@ class GspiceW(Gspice):
 
     def decide(self, view: View) -> Decision:
         """Return which pairs are shed."""
-        types, at, begins, ranges = self._of_events(view)
         if self._is_idle:
+            self._pane.pass_by(view.types, view.times)
             return KEEP_ALL
+        types, at, begins, ranges = self._of_events(view)
         cell = cells(view.positions, view.sizes, self.features.bins)[0]
         if self.trees:
             inputs = self.features.rows(types, at, begins, ranges)[view.rows]

@@ -57,6 +57,10 @@ class Pspice(Strategy):
     tables: tuple[Floats, ...]
     matrices: tuple[Floats, ...]
 
+    def __post_init__(self) -> None:
+        # Between the bins: linearly, in the middle of each part. Asked for whenever runs are dropped.
+        self._between = [interpolated(table, np.arange(table.shape[1] - 1) + 0.5, 1.0) for table in self.tables]
+
     @classmethod
     def fitted(cls, history: History, *, bins: int | None = None, with_time: bool = True, **options: Any) -> Self:
         """Learn the transition matrices, and solve the chains.
@@ -94,9 +98,8 @@ class Pspice(Strategy):
         """Do nothing: how many runs go is said when they go."""
 
     def run_utilities(self, query: int) -> Floats:
-        """Return UT_q between the bins: linearly, in the middle of each part."""
-        table = self.tables[query]
-        return interpolated(table, np.arange(table.shape[1] - 1) + 0.5, 1.0)
+        """Return UT_q between the bins."""
+        return self._between[query]
 
 
 @dataclass
