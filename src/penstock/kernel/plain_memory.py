@@ -71,6 +71,11 @@ class PlainMemory(NamedTuple):
     constants: Floats
     ranks: Ints
     exact: Bools  # (J,)
+    # What the event at hand leaves of conditions that are no intervals, see `folding.py`
+    foldable: Bools  # (J,) an event may leave less of it than all
+    lengths: Ints  # (J,) of what is left
+    left: Ints  # (·, 3) as PlainTables.rows
+    known: Floats  # (·,) the constants in it
     takers: NDArray[np.int32]  # (BLOCK,) of a block of events: the variable that takes it, NO_WAY or SEVERAL_WAYS
     hints: Ints  # (V, ·, 3) in which indexes an event that the variable takes will be looked up, see `foreseeing.py`
     ways: Ints  # (S, V) the step by which runs of a state take a variable; NO_WAY if none, SEVERAL_WAYS if several
@@ -124,9 +129,24 @@ def new_plain_memory(
         constants,
         np.zeros(0, np.int64),
         np.ones(len(t.conjuncts), np.bool_),
+        foldable_of(t),
+        np.zeros(len(t.conjuncts), np.int64),
+        np.zeros_like(t.rows),
+        np.zeros(len(t.rows), np.float64),
         np.zeros(BLOCK, np.int32),
         hints_of(t, variables),
         ways_of(t, variables),
+    )
+
+
+def foldable_of(t: PlainTables) -> Bools:
+    """Return which conjuncts are no intervals, hang together by AND or OR, and call nothing."""
+    programs = [t.rows[row[layout.CONJ_WHOLE] : row[layout.CONJ_WHOLE_END], 0] for row in t.conjuncts]
+    is_whole = [row[layout.CONJ_SLOT] < 0 for row in t.conjuncts]
+    pairs = zip(is_whole, programs, strict=True)
+    return np.array(
+        [whole and layout.CALL not in codes and bool(np.isin(codes, (layout.AND, layout.OR)).any()) for whole, codes in pairs],
+        np.bool_,
     )
 
 

@@ -137,7 +137,7 @@ def sweep(t: PlainTables, m: PlainMemory, state: int, now: int) -> None:
     m.segments[SEGMENT_SIZE, state], m.segments[SEGMENT_DEAD, state] = kept, 0
     m.segments[SEGMENT_KEPT, state], m.segments[SEGMENT_SCANS, state] = kept, 0
     is_lazy = t.states[state, PLAIN_INDEX] >= 0 and not t.options[PLAIN_TALLIES]  # else its work is accounted for
-    growth = kept if is_lazy else kept // 2
+    growth = (2 * kept if kept < _LARGE else kept) if is_lazy else kept // 2
     m.segments[SEGMENT_SWEEP, state] = FIRST_SWEEP + kept + growth
     if t.states[state, PLAIN_INDEX] >= 0:
         m.heads[start : start + m.segments[SEGMENT_ROOM, state]] = -1
