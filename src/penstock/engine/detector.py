@@ -88,6 +88,8 @@ class Detector:
         """Return the matches that a batch completes."""
         self._kinds |= {name: _common(self._kinds.get(name, "none"), kind) for name, kind in batch.kinds.items()}
         self._ask()
+        if self.store.size >= _RECLAIM_FROM and self.store.is_short_for(batch.size):
+            self.drop_unneeded()
         taken = self.intake.take(batch, own_types_only=self._own_types_only and hooks is None)
         self.without_key += taken.without_key
         start = self.store.size

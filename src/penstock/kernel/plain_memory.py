@@ -15,6 +15,7 @@ from penstock.plan.tables import Bools, Floats, Ints
 
 BLOCK = 512  # runs that are compared at a time: a block of a column stays in the first cache
 DEEP = 64
+_SMALL_ROOM = 4096
 FIRST_SWEEP = 64  # a segment is first swept at this size
 
 
@@ -31,7 +32,7 @@ class PlainMemory(NamedTuple):
     columns: Floats  # (F, ·) missing is NaN
     newest: Ints  # (2, P) of each partition: the position and the first window of its newest event
     # Runs, one segment of places per state, oldest first. A run that has left has NaN in REACH.
-    segments: Ints  # (8, S) START + ROOM of a state is at most START of the next
+    segments: Ints  # (9, S) START + ROOM of a state is at most START of the next
     runs: NDArray[np.int32]  # (3, ·), or (4, ·) once runs have been tallied
     registers: Floats  # (R, ·)
     heads: NDArray[np.int32]  # (·,) buckets of a state's index, in the places of its segment: the newest run, or -1
@@ -215,7 +216,8 @@ def with_wider_segments(memory: PlainMemory) -> PlainMemory:
     """Return the memory with at least twice the room in every segment that needs more than it has."""
     start, size, room = memory.segments[SEGMENT_START], memory.segments[SEGMENT_SIZE], memory.segments[SEGMENT_ROOM]
     need = memory.segments[SEGMENT_NEED]
-    rooms = np.where(need > room, np.maximum(2 * room, need + need // 2), room)
+    by = np.where(room < _SMALL_ROOM, 4, 2)  # while little is kept, growing costs more than room
+    rooms = np.where(need > room, np.maximum(by * room, need + need // 2), room)
     starts = np.concatenate([[0], np.cumsum(rooms)[:-1]])
     total = int(rooms.sum())
     runs = np.zeros((memory.runs.shape[0], total), np.int32)

@@ -47,6 +47,7 @@ from penstock.plan.layout import (
     PLAIN_TALLIES,
     PLAIN_WITHIN,
     REACH,
+    SEGMENT_PAST,
     SEGMENT_ROOM,
     SEGMENT_SCANS,
     SEGMENT_SIZE,
@@ -130,6 +131,20 @@ def bounds_of(t: PlainTables, m: PlainMemory, step: int, event: int) -> int:
             if count < 0:
                 return -1
     return count
+
+
+@inlined
+def pass_over(m: PlainMemory, state: int) -> int:
+    """Return how many of the first runs of a state have left or are out of reach of the event, and so of all later ones.
+
+    Runs are made in the order of time, so most that are out of reach are among the first.
+    """
+    past, size = m.segments[SEGMENT_PAST, state], m.segments[SEGMENT_SIZE, state]
+    reach, least, start = m.registers[REACH], m.bounds[0, 1], m.segments[SEGMENT_START, state]
+    while past < size and not reach[start + past] >= least:
+        past += 1
+    m.segments[SEGMENT_PAST, state] = past
+    return past
 
 
 @inlined
@@ -277,7 +292,8 @@ def scan(t: PlainTables, m: PlainMemory, state: int, step: int, event: int, firs
         key = side_of_event(t, m, t.steps[step, PLAIN_KEY], event)
         count = scan_index(t, m, state, key, bounds, first)
     else:
-        m.sizes[HAS_CHECKS] += size
+        past = 0 if t.options[PLAIN_TALLIES] else pass_over(m, state)  # where the work is accounted for, as ever
+        m.sizes[HAS_CHECKS] += size - past
         m.segments[SEGMENT_SCANS, state] += 1
-        count = scan_all(m, start, start + size, bounds, first)
+        count = scan_all(m, start + past, start + size, bounds, first)
     return filter_rest(t, m, step, event, first, count)
