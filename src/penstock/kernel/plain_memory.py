@@ -142,13 +142,11 @@ def new_plain_memory(
 
 def foldable_of(t: PlainTables) -> Bools:
     """Return which conjuncts are no intervals, hang together by AND or OR, and call nothing."""
-    programs = [t.rows[row[layout.CONJ_WHOLE] : row[layout.CONJ_WHOLE_END], 0] for row in t.conjuncts]
-    is_whole = [row[layout.CONJ_SLOT] < 0 for row in t.conjuncts]
-    pairs = zip(is_whole, programs, strict=True)
-    return np.array(
-        [whole and layout.CALL not in codes and bool(np.isin(codes, (layout.AND, layout.OR)).any()) for whole, codes in pairs],
-        np.bool_,
-    )
+    foldable = np.zeros(len(t.conjuncts), np.bool_)
+    for k, row in enumerate(t.conjuncts):
+        codes = set(t.rows[row[layout.CONJ_WHOLE] : row[layout.CONJ_WHOLE_END], 0].tolist())
+        foldable[k] = row[layout.CONJ_SLOT] < 0 and layout.CALL not in codes and bool(codes & {layout.AND, layout.OR})
+    return foldable
 
 
 def hints_of(t: PlainTables, variables: int) -> Ints:

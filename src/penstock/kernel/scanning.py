@@ -135,7 +135,7 @@ def bounds_of(t: PlainTables, m: PlainMemory, step: int, event: int) -> int:
 
 @inlined
 def pass_over(m: PlainMemory, state: int) -> int:
-    """Return how many of the first runs of a state have left or are out of reach of the event, and so of all later ones.
+    """Return how many of the first runs of a state have left or are out of reach of an event, and so of all later ones.
 
     Runs are made in the order of time, so most that are out of reach are among the first.
     """

@@ -105,7 +105,7 @@ REACH = 0
 HELD_NODE, HELD_NEXT, HELD_SEEN, HELD_WIDTH = range(4)  # SEEN: the last event asked about (FIRST), or see `ending.py`
 HELD_FIRST = HELD_WIDTH  # a row that is there from the first time that runs are tallied, and right while they are
 LINK_EVENT, LINK_VARIABLE, LINK_PARENT, LINK_WIDTH = range(4)
-# rows of PlainMemory.segments, behind START, SIZE and ROOM; KEPT: by the last sweep; SCANS: since, of the whole segment;
+# rows of PlainMemory.segments, behind START, SIZE and ROOM; KEPT: by the last sweep; SCANS: since, of the whole segment
 # PAST: so many of the first runs are out of reach for good
 SEGMENT_SWEEP, SEGMENT_DEAD, SEGMENT_NEED, SEGMENT_KEPT, SEGMENT_SCANS, SEGMENT_PAST, PLAIN_SEGMENT_WIDTH = range(3, 10)
 # rows of PlainMemory.found: of each match, the node before its last element; then of each group of matches that one
