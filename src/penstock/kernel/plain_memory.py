@@ -15,7 +15,6 @@ from penstock.plan.tables import Bools, Floats, Ints
 
 BLOCK = 512  # runs that are compared at a time: a block of a column stays in the first cache
 DEEP = 64
-_SMALL_ROOM = 4096
 FIRST_SWEEP = 64  # a segment is first swept at this size
 
 
@@ -214,8 +213,7 @@ def with_wider_segments(memory: PlainMemory) -> PlainMemory:
     """Return the memory with at least twice the room in every segment that needs more than it has."""
     start, size, room = memory.segments[SEGMENT_START], memory.segments[SEGMENT_SIZE], memory.segments[SEGMENT_ROOM]
     need = memory.segments[SEGMENT_NEED]
-    by = np.where(room < _SMALL_ROOM, 4, 2)  # while little is kept, growing costs more than room
-    rooms = np.where(need > room, np.maximum(by * room, need + need // 2), room)
+    rooms = np.where(need > room, np.maximum(2 * room, need + need // 2), room)
     starts = np.concatenate([[0], np.cumsum(rooms)[:-1]])
     total = int(rooms.sum())
     runs = np.zeros((memory.runs.shape[0], total), np.int32)
