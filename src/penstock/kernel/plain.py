@@ -67,11 +67,13 @@ from penstock.plan.layout import (
     PICK_LOW,
     PICK_RUN,
     PLAIN_BIRTH,
+    PLAIN_BIT,
     PLAIN_ENDS,
     PLAIN_HIGH,
     PLAIN_INDEX,
     PLAIN_LAST,
     PLAIN_LOW,
+    PLAIN_MASK,
     PLAIN_MOVES,
     PLAIN_OBSERVES,
     PLAIN_PART,
@@ -137,23 +139,16 @@ def note_matches(t: PlainTables, m: PlainMemory, event: int, step: int, start: i
 
 
 @inlined
-def make_nodes(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop: int, to: int) -> None:
-    """Make the elements that candidates add by a step, and of the runs from place `to` on what all runs have.
-
-    All in one loop: there are mostly few of them, and a loop takes some time to begin.
-    """
+def make_nodes(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop: int) -> int:
+    """Make the elements that candidates add by a step; return the first."""
     first, variable = m.sizes[HAS_NODES], t.steps[step, PLAIN_VARIABLE]
     m.sizes[HAS_NODES] += stop - start
-    events, variables, parents = m.nodes[LINK_EVENT], m.nodes[LINK_VARIABLE], m.nodes[LINK_PARENT]
-    picked, held, reach = m.candidates[PICK_RUN], m.runs[HELD_NODE], m.registers[REACH]
-    is_new, opens_at = t.steps[step, PLAIN_SOURCE] == 0, float(reach_of(t, m, event))
-    for k in range(stop - start):
-        events[first + k], variables[first + k], held[to + k] = event, variable, first + k
-        if is_new:
-            parents[first + k], reach[to + k] = -1, opens_at
-        else:
-            run = picked[start + k]
-            parents[first + k], reach[to + k] = held[run], reach[run]
+    is_new = t.steps[step, PLAIN_SOURCE] == 0
+    picked, nodes = m.candidates[PICK_RUN], m.runs[HELD_NODE]
+    for node in range(first, first + stop - start):
+        m.nodes[LINK_EVENT, node], m.nodes[LINK_VARIABLE, node] = event, variable
+        m.nodes[LINK_PARENT, node] = -1 if is_new else nodes[picked[start + node - first]]
+    return first
 
 
 @inlined
@@ -166,23 +161,27 @@ def fill(row: Floats, start: int, stop: int, x: float) -> None:
 @inlined
 def make_runs(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop: int) -> None:
     """Make the runs that candidates become by a step."""
+    nodes = make_nodes(t, m, event, step, start, stop)
     target = t.steps[step, PLAIN_TARGET]
     to = m.segments[SEGMENT_START, target] + m.segments[SEGMENT_SIZE, target]
     end = to + stop - start
     m.segments[SEGMENT_SIZE, target] += stop - start
     m.sizes[HAS_CREATED] += stop - start
-    make_nodes(t, m, event, step, start, stop, to)
+    for i in range(to, end):
+        m.runs[HELD_NODE, i] = nodes + i - to
     if t.options[PLAIN_SEEN]:
         for i in range(to, end):
             m.runs[HELD_SEEN, i] = -1
     birth, part = t.options[PLAIN_BIRTH], t.options[PLAIN_PART]
     if t.steps[step, PLAIN_SOURCE] == 0:
+        fill(m.registers[REACH], to, end, float(reach_of(t, m, event)))
         if birth >= 0:
             fill(m.registers[birth], to, end, float(m.sizes[HAS_BIRTHS]))
             m.sizes[HAS_BIRTHS] += 1
         if part >= 0:
             fill(m.registers[part], to, end, float(m.events[EVENT_PART, event]))
     else:
+        copy_register(m, m.registers[REACH], REACH, start, stop, to)
         if birth >= 0:
             copy_register(m, m.registers[birth], birth, start, stop, to)
         if part >= 0:
@@ -194,6 +193,10 @@ def make_runs(t: PlainTables, m: PlainMemory, event: int, step: int, start: int,
             m.registers[t.options[PLAIN_LOW], i] = m.candidates[PICK_LOW, start + i - to]
             m.registers[t.options[PLAIN_HIGH], i] = m.candidates[PICK_HIGH, start + i - to]
     set_registers(t, m, step, event, start, stop, to)
+    mask = t.steps[step, PLAIN_MASK]
+    if mask >= 0:
+        for i in range(to, end):
+            m.registers[mask, i] += t.steps[step, PLAIN_BIT]
     if t.states[target, PLAIN_INDEX] >= 0:
         add_to_index(t, m, target, to, end)
 

@@ -16,8 +16,6 @@ from penstock.plan.layout import (
     CONST,
     MUL,
     PICK_RUN,
-    PLAIN_BIT,
-    PLAIN_MASK,
     PLAIN_SETTER,
     PLAIN_SETTER_END,
     REF,
@@ -51,8 +49,6 @@ def set_registers(t: PlainTables, m: PlainMemory, step: int, event: int, start: 
             x = m.columns[t.setters[k, SET_COLUMN], event]
             for i in range(to, to + stop - start):
                 row[i] = x
-        elif slot == t.steps[step, PLAIN_MASK]:
-            add_member(m, row, source, float(t.steps[step, PLAIN_BIT]), start, stop, to)
         elif kind == SET_COPY:
             copy_register(m, row, source, start, stop, to)
         elif kind == SET_AVG:
@@ -75,16 +71,6 @@ def copy_register(m: PlainMemory, row: NDArray[np.float64], source: int, start: 
     column, picked = m.registers[source], m.candidates[PICK_RUN]
     for c in range(start, stop):
         row[to + c - start] = column[picked[c]]
-
-
-@inlined
-def add_member(
-    m: PlainMemory, row: NDArray[np.float64], source: int, bit: float, start: int, stop: int, to: int
-) -> None:
-    """Add a member to the bag of the candidates, which does not have it yet."""
-    column, picked = m.registers[max(source, 0)], m.candidates[PICK_RUN]
-    for c in range(start, stop):
-        row[to + c - start] = bit if source < 0 else column[picked[c]] + bit
 
 
 @inlined
