@@ -21,7 +21,7 @@ from penstock.plan.tables import Bools, Floats, Ints
 from penstock.plan.tree import Tree, choose, join, leaf, tree_tables
 
 _T = TypeVar("_T")
-_SAMPLE = 8192  # events, the newest ones, that statistics are estimated from
+_SAMPLE, _PAIRS = 4096, 500  # events, the newest ones, and pairs of them that statistics are estimated from
 
 
 class TreeMatcher:
@@ -235,7 +235,7 @@ class Chooser:
             tuple(store.reader.types.state()), types[len(types) - count :], store.events[layout.EVENT_TS, chosen],
             store.columns[:, chosen], store.constants(), store.ranks(), store.events[layout.EVENT_PART, chosen],
         )  # fmt: skip
-        return estimate(self._plan, sample, self._query)
+        return estimate(self._plan, sample, self._query, pairs=_PAIRS)
 
 
 def spelled(tree: Tree) -> str:
