@@ -86,13 +86,13 @@ def test_in_a_sequence_only_the_last_event_makes_pairs() -> None:
 
 def test_order_of_three() -> None:
     found = model("SEQ(A a, B b, C c) WITHIN 10 s", {"A": 2, "B": 5, "C": 1})
-    assert found.in_order(ABC) == pytest.approx(1 / 6)
-    assert found.in_order(ABC, last=C) == pytest.approx(1 / 2)
-    assert found.in_order(ABC, last=B) == 0
+    assert found.query.in_order(ABC) == pytest.approx(1 / 6)
+    assert found.query.in_order(ABC, last=C) == pytest.approx(1 / 2)
+    assert found.query.in_order(ABC, last=B) == 0
     assert found.order_selectivity(AB, 1 << C) == pytest.approx(1 / 3)  # not 1/4: a before c follows from b before c
     assert found.new(ABC, C) == pytest.approx(20 * 50 / 2)
     mixed = model("SEQ(A a, AND(B b, C c)) WITHIN 10 s", {"A": 1, "B": 1, "C": 1})
-    assert mixed.in_order(ABC) == pytest.approx(1 / 3)
+    assert mixed.query.in_order(ABC) == pytest.approx(1 / 3)
     assert mixed.new(ABC, B) == pytest.approx(100 / 2)
 
 
@@ -111,18 +111,18 @@ def test_within_events_is_a_time_too() -> None:
 
 
 def test_times_by_hand() -> None:
-    times = Times(pair=1, link=0, interval=2, program=0, search=100, arrive=10, create=20, remove=5)
+    times = Times(pair=1, link=0, interval=2, program=0, search=100, arrive=10, create=20, remove=5, match=7)
     found = model("SEQ(A a, B b) WHERE a.v < b.v WITHIN 10 s", {"A": 2, "B": 5}, times)
     # A: arrives and is kept. B: arrives, looks at 20 events of A for 1 + 2 each, makes 20/3 matches.
-    tree = 2 * (10 + 5) + 5 * (10 + 100 + 20 * 3) + 5 * 20 / 3 * 20
+    tree = 2 * (10 + 5) + 5 * (10 + 100 + 20 * 3) + 5 * 20 / 3 * 7
     assert cost(join(leaf(A), leaf(B)), found) == pytest.approx(tree)
-    # The automaton does the same, except that it keeps complete runs for a moment and stores no events of B.
-    automaton = 2 * (10 + 20 + 5) + 5 * (100 + 20 * 3) + 5 * 20 / 3 * 25
+    # The automaton does the same, except that it makes runs of events of A and stores none of B.
+    automaton = 2 * (10 + 20 + 5) + 5 * (100 + 20 * 3) + 5 * 20 / 3 * 7
     assert found.automaton() == pytest.approx(automaton)
 
 
 def test_the_automaton_of_a_conjunction_stores_every_subset() -> None:
-    times = Times(pair=0, link=0, interval=0, program=0, search=0, arrive=0, create=1, remove=0)
+    times = Times(pair=0, link=0, interval=0, program=0, search=0, arrive=0, create=1, remove=0, match=1)
     found = model("AND(A a, B b, C c) WITHIN 10 s", {"A": 1, "B": 1, "C": 1}, times)
     assert found.automaton() == pytest.approx(3 + 3 * 2 * 10 + 3 * 100)
 

@@ -26,7 +26,7 @@ from penstock.engine.postponed import Postponed
 from penstock.engine.sharing import needs_own_types_only
 from penstock.engine.store import Store
 from penstock.engine.texts import renumber_texts, text_numbers
-from penstock.engine.tree import TreeMatcher, best_tree, read_tree, statistics_of
+from penstock.engine.tree import Chooser, TreeMatcher, read_tree
 from penstock.pattern import ast
 from penstock.plan import layout
 from penstock.plan.planning import Plan
@@ -65,6 +65,7 @@ class Detector:
         if ended:
             self.why_no_tree = self.why_no_tree or _ABOUT_RUNS
         self._choose_at = _CHOOSE_FROM if mode == "auto" else 1  # choose a plan when so many events have come
+        self._chooser: Chooser | None = None  # from the first choice on
         self.emission = Emission(plan, self.store)
         self._passes_all = self.emission.is_plain and not plan.query.returns
         # A query that is alone shares nothing, and is faster with all events: its numbers have no gaps then.
@@ -87,6 +88,8 @@ class Detector:
         """Return the matches that a batch completes."""
         self._kinds |= {name: _common(self._kinds.get(name, "none"), kind) for name, kind in batch.kinds.items()}
         self._ask()
+        if self.store.size >= _RECLAIM_FROM and self.store.is_short_for(batch.size):
+            self.drop_unneeded()
         taken = self.intake.take(batch, own_types_only=self._own_types_only and hooks is None)
         self.without_key += taken.without_key
         start = self.store.size
@@ -185,7 +188,8 @@ class Detector:
     def _choose(self, types: Ints, start: int) -> None:
         """Choose the cheapest plan for the newest events; take in again what was before place `start`."""
         self._choose_at = 4 * self.intake.count
-        tree = best_tree(self.plan, statistics_of(self.plan, self.store, types), is_must=self._mode == "tree")
+        self._chooser = self._chooser or Chooser(self.plan, is_must=self._mode == "tree")
+        tree = self._chooser.best(self.store, types)
         now = self.matcher.tree if isinstance(self.matcher, TreeMatcher) else None
         if tree is None or tree == now:
             return

@@ -87,6 +87,10 @@ class Store:
             self._ask_own(slice(start, stop), is_derived=True)
         self.functions.check()
 
+    def is_short_for(self, count: int) -> bool:
+        """Whether it must grow to take so many events, though many that are here may not be needed any more."""
+        return self.size + count > self.events.shape[1] and 2 * self.size >= 3 * self.kept
+
     @property
     def now(self) -> int:
         """The time of the stream: that of its newest event, or what it has been advanced to; 0 if it has none."""

@@ -21,7 +21,7 @@ from penstock.plan.tables import Bools, Floats, Ints
 from penstock.plan.tree import Tree, choose, join, leaf, tree_tables
 
 _T = TypeVar("_T")
-_SAMPLE = 8192  # events, the newest ones, that statistics are estimated from
+_SAMPLE, _PAIRS = 4096, 500  # events, the newest ones, and pairs of them that statistics are estimated from
 
 
 class TreeMatcher:
@@ -204,21 +204,38 @@ class TreeMatcher:
 # --- choosing ---------------------------------------------------------------------------------------------------
 
 
-def statistics_of(plan: Plan, store: Store, types: Ints) -> Statistics:
-    """Estimate rates and selectivities from the newest events of a store; `types` are their types."""
-    count = min(_SAMPLE, store.size, len(types))
-    chosen = slice(store.size - count, store.size)
-    sample = Sample(
-        tuple(store.reader.types.state()), types[len(types) - count :], store.events[layout.EVENT_TS, chosen],
-        store.columns[:, chosen], store.constants(), store.ranks(), store.events[layout.EVENT_PART, chosen],
-    )  # fmt: skip
-    return estimate(plan, sample)
+class Chooser:
+    """Chooses the tree of a query that may have one, again and again; `is_must`: even if the automaton is cheaper."""
 
+    def __init__(self, plan: Plan, *, is_must: bool = False) -> None:
+        self._plan, self._query, self._is_must = plan, join_query(plan), is_must
+        self._known: Statistics | None = None  # those that the last choice was made by
+        self._best: Tree | None = None
 
-def best_tree(plan: Plan, statistics: Statistics, is_must: bool = False) -> Tree | None:
-    """Return the cheapest tree of a query that may have one; None if the automaton is cheaper and will do."""
-    choice = choose(plan, statistics)
-    return choice.tree.tree if choice.tree is not None and (is_must or choice.is_tree) else None
+    def best(self, store: Store, types: Ints) -> Tree | None:
+        """Return the cheapest tree for the newest events of a store; None if the automaton is cheaper and will do.
+
+        Args:
+            store: the events.
+            types: their types.
+        """
+        statistics = self._statistics(store, types)
+        if self._known is None or not statistics.is_near(self._known):
+            choice = choose(self._plan, statistics, self._query)
+            is_tree = choice.tree is not None and (self._is_must or choice.is_tree)
+            self._best = choice.tree.tree if choice.tree is not None and is_tree else None
+            self._known = statistics
+        return self._best
+
+    def _statistics(self, store: Store, types: Ints) -> Statistics:
+        """Estimate rates and selectivities."""
+        count = min(_SAMPLE, store.size, len(types))
+        chosen = slice(store.size - count, store.size)
+        sample = Sample(
+            tuple(store.reader.types.state()), types[len(types) - count :], store.events[layout.EVENT_TS, chosen],
+            store.columns[:, chosen], store.constants(), store.ranks(), store.events[layout.EVENT_PART, chosen],
+        )  # fmt: skip
+        return estimate(self._plan, sample, self._query, pairs=_PAIRS)
 
 
 def spelled(tree: Tree) -> str:

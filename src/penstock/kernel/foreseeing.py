@@ -33,7 +33,7 @@ from penstock.plan.layout import (
 )
 from penstock.plan.plain import PlainTables
 
-FAR, NEAR = 16, 8  # events ahead, at which buckets are asked for, and at which their runs are
+FAR, NEAR, NEXT = 24, 16, 8  # events ahead, at which buckets are asked for, their first runs, and their second
 MANY_RUNS = 1 << 14  # with fewer places for runs, they are in the cache anyway
 
 
@@ -66,28 +66,29 @@ def bucket_of(m: PlainMemory, state: int, column: int, event: int) -> int:
 
 
 @inlined
-def ask_for_buckets(m: PlainMemory, event: int, variable: int) -> None:
-    """Ask for the buckets that an event will look up or add a run to."""
+def ask_for(t: PlainTables, m: PlainMemory, event: int, variable: int, depth: int) -> None:
+    """Ask for the buckets that an event will look up or add a run to, or for the first or second run in them.
+
+    Args:
+        t: the tables.
+        m: the memory.
+        event: which one.
+        variable: the one that takes it; negative, if it is not known.
+        depth: 0 for buckets, 1 and 2 for runs; what is less deep has been asked for.
+    """
     if variable < 0:
         return
     for h in range(m.hints.shape[1]):
         state = m.hints[variable, h, HINT_STATE]
         if state == NO_STATE:
             return
-        prefetch(m.heads, np.int64(bucket_of(m, state, m.hints[variable, h, HINT_COLUMN], event)))
-
-
-@inlined
-def ask_for_runs(t: PlainTables, m: PlainMemory, event: int, variable: int) -> None:
-    """Ask for the first run of each bucket that an event will look up."""
-    if variable < 0:
-        return
-    for h in range(m.hints.shape[1]):
-        state = m.hints[variable, h, HINT_STATE]
-        if state == NO_STATE:
-            return
-        if m.hints[variable, h, HINT_TAKES]:
-            run = np.int64(m.heads[bucket_of(m, state, m.hints[variable, h, HINT_COLUMN], event)])
+        at = np.int64(bucket_of(m, state, m.hints[variable, h, HINT_COLUMN], event))
+        if depth == 0:
+            prefetch(m.heads, at)
+        elif m.hints[variable, h, HINT_TAKES]:
+            run = np.int64(m.heads[at])
+            if depth == 2 and run >= 0:
+                run = np.int64(m.runs[HELD_NEXT, run])
             if run >= 0:
                 prefetch(m.registers[REACH], run)
                 prefetch(m.registers[t.states[state, PLAIN_INDEX]], run)
@@ -100,8 +101,10 @@ def foresee(t: PlainTables, m: PlainMemory, first: int, last: int, event: int) -
     """Ask for what the events of a block that come some time after an event will need; the takers are known."""
     if event == first:
         for each in range(first, min(first + FAR, last)):
-            ask_for_buckets(m, each, m.takers[each - first])
+            ask_for(t, m, each, m.takers[each - first], 0)
     if event + FAR < last:
-        ask_for_buckets(m, event + FAR, m.takers[event + FAR - first])
+        ask_for(t, m, event + FAR, m.takers[event + FAR - first], 0)
     if event + NEAR < last:
-        ask_for_runs(t, m, event + NEAR, m.takers[event + NEAR - first])
+        ask_for(t, m, event + NEAR, m.takers[event + NEAR - first], 1)
+    if event + NEXT < last:
+        ask_for(t, m, event + NEXT, m.takers[event + NEXT - first], 2)

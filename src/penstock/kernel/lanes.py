@@ -103,18 +103,19 @@ def combine(m: PlainMemory, code: int, top: int, size: int) -> None:
 
 @part
 def run_lanes(
-    t: PlainTables, m: PlainMemory, code: tuple[int, int], loads: tuple[int, int], event: int, size: int
-) -> None:
-    """Run a program for the first `size` runs of the block; the results are in the first lane."""
+    t: PlainTables, m: PlainMemory, rows: Ints, constants: Floats, code: tuple[int, int], loads: tuple[int, int],
+    event: int, size: int,
+) -> None:  # fmt: skip
+    """Run a program in `rows` for the first `size` runs of the block; the results are in the first lane."""
     top = -1
     for k in range(code[0], code[1]):
-        what, argument = t.rows[k, 0], t.rows[k, 1]
+        what, argument = rows[k, 0], rows[k, 1]
         if what == REF:
             top += 1
             push(t, m, loads, argument, event, top, size)
         elif what == CONST:
             top += 1
-            m.lanes[top, :size] = m.constants[argument]
+            m.lanes[top, :size] = constants[argument]
         elif what == NOT:
             for i in range(size):
                 m.lanes[top, i] = truth(m.lanes[top, i] != 1.0)

@@ -26,7 +26,7 @@ from penstock.kernel.plain_memory import BLOCK, PlainMemory
 from penstock.kernel.plain_registers import copy_register, set_registers
 from penstock.kernel.plain_room import goes_on, has_kills, has_room_to_kill, room_for, room_to_split
 from penstock.kernel.scanning import reach_of
-from penstock.kernel.sweeping import add_to_index, is_any_due, sweep_due
+from penstock.kernel.sweeping import add_to_index, is_any_due, sweep_due, sweep_grown
 from penstock.kernel.tallying import begin_event, end_event, leave, state_of, tally
 from penstock.plan.layout import (
     COPY_RUN,
@@ -308,7 +308,10 @@ def process_event(t: PlainTables, m: PlainMemory, event: int, variable: int, is_
     if has_kills(t):
         kill_runs(t, m, event, is_noted)
     if (m.sizes[HAS_GROUPS] > 0 or has_kills(t)) and not (is_noted and t.options[PLAIN_REPORTS]):
-        sweep_due(t, m, event)
+        if t.options[PLAIN_MOVES] or has_kills(t):
+            sweep_due(t, m, event)
+        else:
+            sweep_grown(t, m, event)
     return DONE
 
 

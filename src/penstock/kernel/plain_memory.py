@@ -31,7 +31,7 @@ class PlainMemory(NamedTuple):
     columns: Floats  # (F, ·) missing is NaN
     newest: Ints  # (2, P) of each partition: the position and the first window of its newest event
     # Runs, one segment of places per state, oldest first. A run that has left has NaN in REACH.
-    segments: Ints  # (8, S) START + ROOM of a state is at most START of the next
+    segments: Ints  # (9, S) START + ROOM of a state is at most START of the next
     runs: NDArray[np.int32]  # (3, ·), or (4, ·) once runs have been tallied
     registers: Floats  # (R, ·)
     heads: NDArray[np.int32]  # (·,) buckets of a state's index, in the places of its segment: the newest run, or -1
@@ -71,6 +71,11 @@ class PlainMemory(NamedTuple):
     constants: Floats
     ranks: Ints
     exact: Bools  # (J,)
+    # What the event at hand leaves of conditions that are no intervals, see `folding.py`
+    foldable: Bools  # (J,) an event may leave less of it than all
+    lengths: Ints  # (J,) of what is left
+    left: Ints  # (·, 3) as PlainTables.rows
+    known: Floats  # (·,) the constants in it
     takers: NDArray[np.int32]  # (BLOCK,) of a block of events: the variable that takes it, NO_WAY or SEVERAL_WAYS
     hints: Ints  # (V, ·, 3) in which indexes an event that the variable takes will be looked up, see `foreseeing.py`
     ways: Ints  # (S, V) the step by which runs of a state take a variable; NO_WAY if none, SEVERAL_WAYS if several
@@ -124,10 +129,23 @@ def new_plain_memory(
         constants,
         np.zeros(0, np.int64),
         np.ones(len(t.conjuncts), np.bool_),
+        foldable_of(t),
+        np.zeros(len(t.conjuncts), np.int64),
+        np.zeros_like(t.rows),
+        np.zeros(len(t.rows), np.float64),
         np.zeros(BLOCK, np.int32),
         hints_of(t, variables),
         ways_of(t, variables),
     )
+
+
+def foldable_of(t: PlainTables) -> Bools:
+    """Return which conjuncts are no intervals, hang together by AND or OR, and call nothing."""
+    foldable = np.zeros(len(t.conjuncts), np.bool_)
+    for k, row in enumerate(t.conjuncts):
+        codes = set(t.rows[row[layout.CONJ_WHOLE] : row[layout.CONJ_WHOLE_END], 0].tolist())
+        foldable[k] = row[layout.CONJ_SLOT] < 0 and layout.CALL not in codes and bool(codes & {layout.AND, layout.OR})
+    return foldable
 
 
 def hints_of(t: PlainTables, variables: int) -> Ints:

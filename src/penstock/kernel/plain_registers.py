@@ -154,6 +154,6 @@ def work_out_any(
             (t.setters[k, SET_LOAD], t.setters[k, SET_LOAD_END]),
             (t.setters[k, SET_CODE], t.setters[k, SET_CODE_END]),
         )
-        run_lanes(t, m, code, loads, event, size)
+        run_lanes(t, m, t.rows, m.constants, code, loads, event, size)
         for lane in range(size):
             row[at + lane] = m.lanes[0, lane]

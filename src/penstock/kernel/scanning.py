@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from penstock.kernel.compiling import inlined, part
+from penstock.kernel.folding import ALWAYS, NEVER, fold
 from penstock.kernel.lanes import run_lanes
 from penstock.kernel.plain_memory import BLOCK, PlainMemory
 from penstock.kernel.stack import run_program
@@ -43,8 +44,10 @@ from penstock.plan.layout import (
     PLAIN_KEY,
     PLAIN_LAST,
     PLAIN_PART,
+    PLAIN_TALLIES,
     PLAIN_WITHIN,
     REACH,
+    SEGMENT_PAST,
     SEGMENT_ROOM,
     SEGMENT_SCANS,
     SEGMENT_SIZE,
@@ -131,6 +134,20 @@ def bounds_of(t: PlainTables, m: PlainMemory, step: int, event: int) -> int:
 
 
 @inlined
+def pass_over(m: PlainMemory, state: int) -> int:
+    """Return how many of the first runs of a state have left or are out of reach of an event, and so of all later ones.
+
+    Runs are made in the order of time, so most that are out of reach are among the first.
+    """
+    past, size = m.segments[SEGMENT_PAST, state], m.segments[SEGMENT_SIZE, state]
+    reach, least, start = m.registers[REACH], m.bounds[0, 1], m.segments[SEGMENT_START, state]
+    while past < size and not reach[start + past] >= least:
+        past += 1
+    m.segments[SEGMENT_PAST, state] = past
+    return past
+
+
+@inlined
 def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, count: int) -> int:
     """Add the runs start .. stop-1 that fulfil all bounds to the candidates; return how many there are then."""
     keep, eights, picked = m.keep, m.eights, m.candidates[PICK_RUN]
@@ -168,14 +185,23 @@ def bucket(x: float, start: int, room: int) -> int:
 def scan_index(t: PlainTables, m: PlainMemory, state: int, key: float, bounds: int, count: int) -> int:
     """Like `scan_all`, for the runs of a state that may have a key."""
     index, first = t.states[state, PLAIN_INDEX], count
-    run = m.heads[bucket(key, m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state])]
+    head = bucket(key, m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state])
+    run, before, unlinks = m.heads[head], -1, not t.options[PLAIN_TALLIES]  # else the work is accounted for
     keys, reach, least, checks = m.registers[index], m.registers[REACH], m.bounds[0, 1], 0
     following, picked = m.runs[HELD_NEXT], m.candidates[PICK_RUN]
     while run >= 0:
         checks += 1
+        after, is_mine, is_in_reach = following[run], keys[run] == key, reach[run] >= least
         picked[count] = run
-        count += int((keys[run] == key) & (reach[run] >= least))  # other keys may be in the same bucket
-        run = following[run]
+        count += int(is_mine & is_in_reach)  # other keys may be in the same bucket
+        if is_mine and not is_in_reach and unlinks:  # nor will it ever be
+            if before < 0:
+                m.heads[head] = after
+            else:
+                following[before] = after
+        else:
+            before = run
+        run = after
     m.sizes[HAS_CHECKS] += checks
     for b in range(1, bounds):  # the first was WITHIN
         if int(m.bounds[b, 0]) != index:  # nor that the key is equal
@@ -197,6 +223,21 @@ def holds_by_registers(t: PlainTables, m: PlainMemory, conjunct: int, run: int, 
 
 
 @inlined
+def fold_rest(t: PlainTables, m: PlainMemory, step: int, event: int) -> bool:
+    """Work out what an event leaves of the conditions that are no intervals; return whether a run may fulfil them."""
+    may_hold = True
+    for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
+        if m.foldable[k]:
+            code = (t.conjuncts[k, CONJ_WHOLE], t.conjuncts[k, CONJ_WHOLE_END])
+            loads = (t.conjuncts[k, CONJ_LOAD], t.conjuncts[k, CONJ_LOAD_END])
+            m.lengths[k] = fold(
+                t.rows, code, loads, m.columns, event, m.constants, m.ranks, m.left, m.known, m.stack, m.block
+            )
+            may_hold &= m.lengths[k] != NEVER
+    return may_hold
+
+
+@inlined
 def filter_rest(t: PlainTables, m: PlainMemory, step: int, event: int, first: int, count: int) -> int:
     """Keep the candidates from `first` on for which the conditions hold that are no intervals."""
     picked = m.candidates[PICK_RUN]
@@ -205,14 +246,20 @@ def filter_rest(t: PlainTables, m: PlainMemory, step: int, event: int, first: in
             m.exact[k] or t.conjuncts[k, CONJ_WHOLE] == t.conjuncts[k, CONJ_WHOLE_END]
         ):
             continue  # an interval, or one that another condition implies
-        kept = first
+        kept, rows, constants = first, t.rows, m.constants
         code = (t.conjuncts[k, CONJ_WHOLE], t.conjuncts[k, CONJ_WHOLE_END])
+        if m.foldable[k]:
+            if m.lengths[k] == NEVER:
+                return first
+            if m.lengths[k] == ALWAYS:
+                continue
+            rows, constants, code = m.left, m.known, (code[0], code[0] + m.lengths[k])
         loads = (t.conjuncts[k, CONJ_LOAD], t.conjuncts[k, CONJ_LOAD_END])
         for at in range(first, count, BLOCK):
             size = min(BLOCK, count - at)
             for lane in range(size):
                 m.block[lane] = picked[at + lane]
-            run_lanes(t, m, code, loads, event, size)
+            run_lanes(t, m, rows, constants, code, loads, event, size)
             for lane in range(size):
                 picked[kept] = m.block[lane]
                 kept += int(m.lanes[0, lane] == 1.0)
@@ -235,7 +282,7 @@ def filter_members(m: PlainMemory, slot: int, bit: int, first: int, count: int) 
 def scan(t: PlainTables, m: PlainMemory, state: int, step: int, event: int, first: int) -> int:
     """Put the runs of a state that can take an event by a step behind `first` candidates; return how many in all."""
     bounds = bounds_of(t, m, step, event)
-    if bounds < 0:
+    if bounds < 0 or (not fold_rest(t, m, step, event) and not t.options[PLAIN_TALLIES]):
         return first
     start, size = m.segments[SEGMENT_START, state], m.segments[SEGMENT_SIZE, state]
     index = t.states[state, PLAIN_INDEX]
@@ -245,7 +292,8 @@ def scan(t: PlainTables, m: PlainMemory, state: int, step: int, event: int, firs
         key = side_of_event(t, m, t.steps[step, PLAIN_KEY], event)
         count = scan_index(t, m, state, key, bounds, first)
     else:
-        m.sizes[HAS_CHECKS] += size
+        past = 0 if t.options[PLAIN_TALLIES] else pass_over(m, state)  # where the work is accounted for, as ever
+        m.sizes[HAS_CHECKS] += size - past
         m.segments[SEGMENT_SCANS, state] += 1
-        count = scan_all(m, start, start + size, bounds, first)
+        count = scan_all(m, start + past, start + size, bounds, first)
     return filter_rest(t, m, step, event, first, count)

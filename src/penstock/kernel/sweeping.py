@@ -12,6 +12,8 @@ from penstock.kernel.compiling import entry, inlined, part
 from penstock.kernel.plain_memory import FIRST_SWEEP, PlainMemory
 from penstock.kernel.scanning import bucket, reach_of
 from penstock.plan.layout import (
+    GROUP_STEP,
+    HAS_GROUPS,
     HELD_NEXT,
     HELD_SEEN,
     NEWEST_LOW,
@@ -23,10 +25,12 @@ from penstock.plan.layout import (
     PLAIN_PART,
     PLAIN_SEEN,
     PLAIN_TALLIES,
+    PLAIN_TARGET,
     PLAIN_WITHIN,
     REACH,
     SEGMENT_DEAD,
     SEGMENT_KEPT,
+    SEGMENT_PAST,
     SEGMENT_ROOM,
     SEGMENT_SCANS,
     SEGMENT_SIZE,
@@ -45,15 +49,18 @@ def add_to_index(t: PlainTables, m: PlainMemory, state: int, start: int, stop: i
     """Put runs first in their buckets; a run without a key can take nothing, and stands in none."""
     first, room = m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state]
     keys, following = m.registers[t.states[state, PLAIN_INDEX]], m.runs[HELD_NEXT]
-    at, before = 0, math.nan
+    at, before, head = first, math.nan, m.heads[first]
     for run in range(start, stop):
         key = keys[run]
         if math.isnan(key):
             continue
         if key != before:  # runs that an event makes mostly have one key
+            m.heads[at] = head
             at, before = bucket(key, first, room), key
-        following[run] = m.heads[at]
-        m.heads[at] = run
+            head = m.heads[at]
+        following[run] = head
+        head = np.int32(run)
+    m.heads[at] = head
 
 
 @inlined
@@ -134,10 +141,10 @@ def sweep(t: PlainTables, m: PlainMemory, state: int, now: int) -> None:
     for k in range(m.registers.shape[0]):
         close_up(m.registers[k], staying, moved, end, scattered)
     kept = end - start
-    m.segments[SEGMENT_SIZE, state], m.segments[SEGMENT_DEAD, state] = kept, 0
+    m.segments[SEGMENT_SIZE, state], m.segments[SEGMENT_DEAD, state], m.segments[SEGMENT_PAST, state] = kept, 0, 0
     m.segments[SEGMENT_KEPT, state], m.segments[SEGMENT_SCANS, state] = kept, 0
     is_lazy = t.states[state, PLAIN_INDEX] >= 0 and not t.options[PLAIN_TALLIES]  # else its work is accounted for
-    growth = kept if is_lazy else kept // 2
+    growth = (2 * kept if kept < _LARGE else kept) if is_lazy else kept // 2
     m.segments[SEGMENT_SWEEP, state] = FIRST_SWEEP + kept + growth
     if t.states[state, PLAIN_INDEX] >= 0:
         m.heads[start : start + m.segments[SEGMENT_ROOM, state]] = -1
@@ -162,17 +169,28 @@ def is_any_due(m: PlainMemory) -> bool:
 
 @inlined
 def is_put_off(t: PlainTables, m: PlainMemory, state: int) -> bool:
-    """Return whether a state that is due had better wait: it is small, and not many have looked through it.
+    """Return whether a state that is due had better wait: it is small, and not many have looked through what is over.
 
     To look at a run that is over costs a tenth of moving one that is not; but not in an index.
     """
     if t.states[state, PLAIN_INDEX] >= 0 or t.options[PLAIN_TALLIES]:
         return False
-    size, most = m.segments[SEGMENT_SIZE, state], min(_LARGE, _SMALL + 3 * m.segments[SEGMENT_KEPT, state])
-    if size >= most or size <= m.segments[SEGMENT_SWEEP, state] or m.segments[SEGMENT_SCANS, state] >= _MANY_SCANS:
+    size, kept = m.segments[SEGMENT_SIZE, state], m.segments[SEGMENT_KEPT, state]
+    most, is_passed_over = min(_LARGE, _SMALL + 3 * kept), 2 * m.segments[SEGMENT_PAST, state] > size - kept
+    is_in_the_way = m.segments[SEGMENT_SCANS, state] >= _MANY_SCANS and not is_passed_over
+    if size >= most or size <= m.segments[SEGMENT_SWEEP, state] or is_in_the_way:
         return False
     m.segments[SEGMENT_SWEEP, state] = min(most, size + size // 4)
     return True
+
+
+@inlined
+def sweep_grown(t: PlainTables, m: PlainMemory, now: int) -> None:
+    """EACH: sweep the states that are due, of those that have got runs."""
+    for g in range(m.sizes[HAS_GROUPS]):
+        s = t.steps[m.groups[g, GROUP_STEP], PLAIN_TARGET]
+        if is_due(m, s) and not is_put_off(t, m, s):
+            sweep(t, m, s, now)
 
 
 @inlined

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import factorial, prod
+from math import prod
 
-from penstock.plan.joins import JoinCondition, JoinQuery, bounds, members
+from penstock.plan.joins import JoinCondition, JoinQuery, members
 from penstock.plan.statistics import Statistics
 
 MOST_PREFIXES = 20_000  # of an automaton's runs that are counted: AND of n events has 2^n
@@ -85,6 +85,7 @@ class Times:
         arrive: V_n of a leaf, to take an event.
         create: V_n of an inner node, to make a partial match.
         remove: V_r, to keep it and remove it.
+        match: V_n of the root: trees lay matches out at once, runs are chains that are laid out when they are read.
     """
 
     pair: float = 0.5
@@ -95,10 +96,11 @@ class Times:
     arrive: float = 45.0
     create: float = 9.0
     remove: float = 20.0
+    match: float = 30.0
 
 
 TREE_TIMES = Times()
-AUTOMATON_TIMES = Times()
+AUTOMATON_TIMES = Times(create=6.0, remove=14.0, match=2.0)
 
 
 class Model:
@@ -117,7 +119,7 @@ class Model:
         self.rates = [statistics.rate_of(types) for types in query.types]
         self._selectivities = {each.text: self._selectivity(each) for each in query.conditions}
         self.stored, self.new = cache(self._stored), cache(self._new)
-        self.orders, self.share = cache(self._orders), cache(self._share)
+        self.share, self.pair_time = cache(self._share), cache(self._pair_time)
 
     def _selectivity(self, condition: JoinCondition) -> float:
         used = {condition.same} if condition.same >= 0 else set()
@@ -127,22 +129,6 @@ class Model:
         return self.statistics.selectivity(condition, names)
 
     # --- how many ---
-
-    def _orders(self, variables: int) -> int:
-        """Return in how many orders a set of variables may be bound."""
-        if variables == 0:
-            return 1
-        last = (v for v in members(variables) if self.query.can_be_last(v, variables))
-        return sum(self.orders(variables & ~(1 << v)) for v in last)
-
-    def in_order(self, variables: int, last: int | None = None) -> float:
-        """Return the share of assignments that are in order, of all or of those whose last event is that of `last`."""
-        if last is None or not variables >> last & 1:
-            return self.orders(variables) / factorial(variables.bit_count())
-        if not self.query.can_be_last(last, variables):
-            return 0.0
-        rest = variables & ~(1 << last)
-        return self.orders(rest) / factorial(rest.bit_count())
 
     def leaf_selectivity(self, variable: int) -> float:
         """Return SEL(L) of a leaf."""
@@ -155,8 +141,9 @@ class Model:
 
     def order_selectivity(self, left: int, right: int, last: int | None = None) -> float:
         """Return the share of pairs that are in order, of those whose two sides are."""
-        sides = self.in_order(left, last) * self.in_order(right, last)
-        return self.in_order(left | right, last) / sides if sides else 0.0
+        in_order = self.query.in_order
+        sides = in_order(left, last) * in_order(right, last)
+        return in_order(left | right, last) / sides if sides else 0.0
 
     def _partitions(self) -> float:
         return self.statistics.partitions if self.query.is_partitioned else 1.0
@@ -184,10 +171,9 @@ class Model:
         """Whether a side has to be stored: whether an event of the other side can be the last of a pair."""
         return bool(self.query.wakes(other, side))
 
-    def pair_time(self, mine: int, theirs: int) -> tuple[float, float]:
+    def _pair_time(self, mine: int, theirs: int) -> tuple[float, float]:
         """Return L_cond of the join of two sides by equation (5), and the share of the stored that it is spent on."""
-        conditions = self.query.at_join(mine, theirs)
-        asked = [(each, bounds(each, mine, theirs)) for each in conditions]
+        asked = self.query.asked(mine, theirs)
         keys = [each for each, found in asked if any(b.is_key for b in found)]
         share = prod(self._selectivities[each.text] for each in keys) / self._partitions()
         is_indexed = bool(keys) or self.query.is_partitioned
@@ -209,7 +195,7 @@ class Model:
 
     def _share(self, side: int, other: int) -> float:
         """Return what a node costs per second, given its sibling (0: it is the root): its part of all R(T) Z(T)."""
-        changing = self.times.arrive if side & (side - 1) == 0 else self.times.create
+        changing = self.times.arrive if side & (side - 1) == 0 else self.times.create if other else self.times.match
         if other and self.is_kept(side, other):
             changing += self.times.remove
         return sum(
@@ -242,6 +228,7 @@ class Model:
         if bound:
             condition, share = self.pair_time(1 << variable, bound)
             asking = self.times.search + peer_time(condition, (self.stored(bound) * share,))
-        changing = self.times.create + self.times.remove
+        is_whole = bound | 1 << variable == self.query.all
+        changing = self.times.match if is_whole else self.times.create + self.times.remove
         leaf = (asking, self.times.arrive if not bound else 0.0, self.new(1 << variable, variable))
         return arrival_time([leaf, (0.0, changing, self.new(bound | 1 << variable, variable))])

@@ -6,9 +6,10 @@ Sets of variables are bit masks: bit v is variable v.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from math import factorial
 from typing import Protocol
 
 from penstock.pattern import ast
@@ -157,8 +158,46 @@ class JoinQuery:
         mine = (1 << variable, 0) if variable == 0 else (1 << variable,)
         return [each for each in self.conditions if each.same < 0 and each.variables in mine]
 
-    def at_join(self, left: int, right: int) -> list[JoinCondition]:
-        """Return the conditions that two sides can answer together and neither alone."""
+    # What follows is asked over and over while plans are compared, and again when they are chosen anew.
+
+    @cached_property
+    def at_join(self) -> Callable[[int, int], list[JoinCondition]]:
+        """Return, for two sides, the conditions that they can answer together and neither alone."""
+        return cache(self._at_join)
+
+    @cached_property
+    def asked(self) -> Callable[[int, int], list[tuple[JoinCondition, list[Bound]]]]:
+        """Return, for a new and a stored side, the conditions at their join, with the intervals that these give."""
+        return cache(lambda mine, theirs: [(each, bounds(each, mine, theirs)) for each in self.at_join(mine, theirs)])
+
+    @cached_property
+    def in_order(self) -> Callable[..., float]:
+        """Return, for a set of variables, the share of assignments that are in order.
+
+        Of all assignments; or of those whose last event is that of a variable, if it is given and one of the set.
+        """
+        return cache(self._in_order)
+
+    @cached_property
+    def _orders(self) -> Callable[[int], int]:
+        return cache(self._count_orders)
+
+    def _in_order(self, variables: int, last: int | None = None) -> float:
+        if last is None or not variables >> last & 1:
+            return self._orders(variables) / factorial(variables.bit_count())
+        if not self.can_be_last(last, variables):
+            return 0.0
+        rest = variables & ~(1 << last)
+        return self._orders(rest) / factorial(rest.bit_count())
+
+    def _count_orders(self, variables: int) -> int:
+        """Return in how many orders a set of variables may be bound."""
+        if variables == 0:
+            return 1
+        last = (v for v in members(variables) if self.can_be_last(v, variables))
+        return sum(self._orders(variables & ~(1 << v)) for v in last)
+
+    def _at_join(self, left: int, right: int) -> list[JoinCondition]:
         both = left | right
         return [
             each

@@ -106,7 +106,8 @@ HELD_NODE, HELD_NEXT, HELD_SEEN, HELD_WIDTH = range(4)  # SEEN: the last event a
 HELD_FIRST = HELD_WIDTH  # a row that is there from the first time that runs are tallied, and right while they are
 LINK_EVENT, LINK_VARIABLE, LINK_PARENT, LINK_WIDTH = range(4)
 # rows of PlainMemory.segments, behind START, SIZE and ROOM; KEPT: by the last sweep; SCANS: since, of the whole segment
-SEGMENT_SWEEP, SEGMENT_DEAD, SEGMENT_NEED, SEGMENT_KEPT, SEGMENT_SCANS, PLAIN_SEGMENT_WIDTH = range(3, 9)
+# PAST: so many of the first runs are out of reach for good
+SEGMENT_SWEEP, SEGMENT_DEAD, SEGMENT_NEED, SEGMENT_KEPT, SEGMENT_SCANS, SEGMENT_PAST, PLAIN_SEGMENT_WIDTH = range(3, 10)
 # rows of PlainMemory.found: of each match, the node before its last element; then of each group of matches that one
 # event completes, its first match, the event and the variable. Rows of PlainMemory.spans: of each match, its windows
 MATCH_NODE, ENDED_FIRST, ENDED_EVENT, ENDED_VARIABLE, MATCH_WIDTH = range(5)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from penstock.plan.terms import TEXT_BASE, Code
 # What is guessed of a condition that nobody has looked at, by its operator.
 EQUAL, UNEQUAL, ORDERED, OTHER = 0.1, 0.9, 1 / 3, 0.5
 LEAST = 1e-6  # of what was never seen in a sample
+NEAR = 1.5  # estimates of the same thing differ by less
 SECOND_US = 1_000_000
 _GUESSES = {Code.EQ: EQUAL, Code.NE: UNEQUAL} | dict.fromkeys((Code.LT, Code.LE, Code.GT, Code.GE), ORDERED)
 
@@ -52,6 +54,15 @@ class Statistics:
             return 1 / max(known)
         return EQUAL if condition.term is None else _GUESSES.get(Code(condition.term.code), OTHER)
 
+    def is_near(self, other: Statistics) -> bool:
+        """Whether all that is known differs by less than a half from what others say."""
+        if self.rates.keys() != other.rates.keys() or self.selectivities.keys() != other.selectivities.keys():
+            return False
+        pairs = [(self.partitions, other.partitions)]
+        pairs += [(x, other.rates[name]) for name, x in self.rates.items()]
+        pairs += [(x, other.selectivities[text]) for text, x in self.selectivities.items()]
+        return all(x < NEAR * y and y < NEAR * x for x, y in pairs)
+
     def window_s(self, query: ast.Query, types: Sequence[Sequence[str]]) -> float:
         """Return how many seconds a partial match lives: WITHIN, or a WINDOW that is shorter."""
         total = sum(self.rates.values()) or sum(self.rate_of(each) for each in types)
@@ -88,16 +99,19 @@ class Sample:
     parts: Ints | None = None
 
 
-def estimate(plan: Planned, sample: Sample, *, pairs: int = 1_000, seed: int = 0) -> Statistics:
+def estimate(
+    plan: Planned, sample: Sample, query: JoinQuery | None = None, *, pairs: int = 1_000, seed: int = 0
+) -> Statistics:
     """Estimate rates, and selectivities from random combinations of events that are near each other.
 
     Args:
         plan: of a query that `penstock.plan.joins.why_not` has nothing against.
         sample: a stretch of the stream.
+        query: that of the plan, if it is at hand.
         pairs: how many combinations are looked at for each condition.
         seed: the same seed gives the same estimate.
     """
-    query, rng = join_query(plan), np.random.default_rng(seed)
+    query, rng = query or join_query(plan), np.random.default_rng(seed)
     seconds = max(1, int(sample.ts[-1] - sample.ts[0])) / SECOND_US if len(sample.ts) else 1.0
     counts = np.bincount(sample.types, minlength=len(sample.names))
     rates = {name: max(float(count), 0.5) / seconds for name, count in zip(sample.names, counts, strict=True)}
@@ -127,7 +141,8 @@ class _Drawing:
             holds = values[events[named[0]]] == values[events[named[1]]]
         else:
             assert condition.term is not None
-            holds = np.asarray(self.value(condition.term, events) == 1.0)
+            with np.errstate(all="ignore"):
+                holds = np.asarray(self.value(condition.term, events) == 1.0)
         return max(float(np.mean(holds)), LEAST)
 
     def combinations(self, named: list[int]) -> dict[int, Ints] | None:
@@ -140,20 +155,25 @@ class _Drawing:
                 return None
             low, high = np.zeros(self.pairs, np.int64), np.full(self.pairs, len(fitting), np.int64)
             if chosen:
-                at = self.sample.ts[chosen[named[0]]]
-                low = np.searchsorted(self.sample.ts[fitting], at - self.near_us)
-                high = np.searchsorted(self.sample.ts[fitting], at + self.near_us, side="right")
+                at, times = self.sample.ts[chosen[named[0]]], self.sample.ts[fitting]
+                low = np.searchsorted(times, at - self.near_us)
+                high = np.searchsorted(times, at + self.near_us, side="right")
             keep &= high > low
             drawn = low + (self.rng.random(self.pairs) * (high - low)).astype(np.int64)
             chosen[variable] = fitting[np.minimum(drawn, len(fitting) - 1)]
         return {v: events[keep] for v, events in chosen.items()} if keep.any() else None
 
-    def fitting(self, variable: int) -> Ints:
+    @cached_property
+    def fitting(self) -> Callable[[int], Ints]:
+        """Return, for a variable, the events of its types."""
+        return cache(self._fitting)
+
+    def _fitting(self, variable: int) -> Ints:
         types = self.query.types[variable]
         if not types:
             return np.arange(len(self.sample.types))
-        codes = [code for code, name in enumerate(self.sample.names) if name in types]
-        return np.flatnonzero(np.isin(self.sample.types, codes))
+        is_wanted = np.array([name in types for name in self.sample.names], np.bool_)
+        return np.flatnonzero(is_wanted[self.sample.types])
 
     def value(self, term: Term, events: Mapping[int, Ints]) -> Floats:
         """Compute an expression for all combinations at once; `penstock.kernel.values` says what it is worth."""
@@ -162,8 +182,19 @@ class _Drawing:
         if term.code == Code.REF:
             return np.asarray(self.sample.columns[term.column, events[term.argument]])
         parts = [self.value(part, events) for part in term.parts]
-        with np.errstate(all="ignore"):
-            return _applied(Code(term.code), parts, self.sample.ranks)
+        return _applied(Code(term.code), parts, self.sample.ranks)
+
+
+_FUNCTIONS: dict[Code, Callable[..., Floats]] = {
+    Code.NEG: np.negative, Code.ABS: np.abs, Code.SQRT: np.sqrt, Code.FLOOR: np.floor, Code.CEIL: np.ceil,
+    Code.ROUND: np.rint, Code.EXP: np.exp, Code.LN: np.log, Code.SIGN: np.sign, Code.ADD: np.add,
+    Code.SUB: np.subtract, Code.MUL: np.multiply, Code.DIV: np.divide, Code.MOD: np.mod, Code.POW: np.power,
+    Code.MIN: np.minimum, Code.MAX: np.maximum,
+}  # fmt: skip
+_COMPARISONS: dict[Code, Callable[..., Bools]] = {
+    Code.EQ: np.equal, Code.NE: np.not_equal, Code.LT: np.less, Code.LE: np.less_equal, Code.GT: np.greater,
+    Code.GE: np.greater_equal,
+}  # fmt: skip
 
 
 def _is_text(x: Floats) -> Bools:
@@ -179,26 +210,19 @@ def _applied(code: Code, parts: list[Floats], ranks: Ints) -> Floats:
     if Code.EQ <= code <= Code.GE:
         return _compared(code, a, b, ranks).astype(np.float64)
     a, b = (np.where(_is_text(x), np.nan, x) for x in (a, b))
-    functions = {
-        Code.NEG: np.negative, Code.ABS: np.abs, Code.SQRT: np.sqrt, Code.FLOOR: np.floor, Code.CEIL: np.ceil,
-        Code.ROUND: np.rint, Code.EXP: np.exp, Code.LN: np.log, Code.SIGN: np.sign, Code.ADD: np.add,
-        Code.SUB: np.subtract, Code.MUL: np.multiply, Code.DIV: np.divide, Code.MOD: np.mod, Code.POW: np.power,
-        Code.MIN: np.minimum, Code.MAX: np.maximum,
-    }  # fmt: skip
-    result: Floats = functions[code](a) if len(parts) == 1 else functions[code](a, b)
+    result: Floats = _FUNCTIONS[code](a) if len(parts) == 1 else _FUNCTIONS[code](a, b)
     return np.where(b == 0, np.nan, result) if code in (Code.DIV, Code.MOD) else result
 
 
 def _compared(code: Code, a: Floats, b: Floats, ranks: Ints) -> Bools:
-    comparisons = {
-        Code.EQ: np.equal, Code.NE: np.not_equal, Code.LT: np.less, Code.LE: np.less_equal, Code.GT: np.greater,
-        Code.GE: np.greater_equal,
-    }  # fmt: skip
-    comparable = ~np.isnan(a) & ~np.isnan(b)
-    if code not in (Code.EQ, Code.NE):
-        comparable &= _is_text(a) == _is_text(b)
-        a, b = (_ranked(x, ranks) for x in (a, b))
-    return np.asarray(comparisons[code](a, b) & comparable)
+    holds = _COMPARISONS[code](a, b)
+    if code == Code.NE:
+        holds &= ~np.isnan(a) & ~np.isnan(b)
+    elif code != Code.EQ:
+        texts = _is_text(a), _is_text(b)
+        if texts[0].any() or texts[1].any():
+            holds = _COMPARISONS[code](_ranked(a, ranks), _ranked(b, ranks)) & (texts[0] == texts[1])
+    return np.asarray(holds)
 
 
 def _ranked(x: Floats, ranks: Ints) -> Floats:

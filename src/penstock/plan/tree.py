@@ -105,14 +105,14 @@ def why_no_tree(plan: Planned) -> str | None:
     return why_not(plan)
 
 
-def model_of(plan: Planned, statistics: Statistics) -> Model:
-    """Return the cost model of a query for which `why_not` has nothing to say."""
-    query = join_query(plan)
+def model_of(plan: Planned, statistics: Statistics, query: JoinQuery | None = None) -> Model:
+    """Return the cost model of a query for which `why_not` has nothing to say; `query` if it is at hand."""
+    query = query or join_query(plan)
     columns = [column.name for column in plan.terms.columns]
     return Model(query, statistics, statistics.window_s(plan.query, query.types), columns, TREE_TIMES)
 
 
-def tree_plan(plan: Planned, statistics: Statistics) -> TreePlan | None:
+def tree_plan(plan: Planned, statistics: Statistics, query: JoinQuery | None = None) -> TreePlan | None:
     """Return the cheapest tree plan of a query; None if it has none: `why_not` says why.
 
     Examples:
@@ -125,14 +125,14 @@ def tree_plan(plan: Planned, statistics: Statistics) -> TreePlan | None:
     """
     if why_not(plan) is not None:
         return None
-    model = model_of(plan, statistics)
+    model = model_of(plan, statistics, query)
     tree = cheapest(model)
     return TreePlan(model.query, tree, cost(tree, model), model)
 
 
-def choose(plan: Planned, statistics: Statistics) -> Choice:
-    """Return the tree plan and the automaton with their costs."""
-    tree = tree_plan(plan, statistics)
+def choose(plan: Planned, statistics: Statistics, query: JoinQuery | None = None) -> Choice:
+    """Return the tree plan and the automaton with their costs; `query` is that of the plan, if it is at hand."""
+    tree = tree_plan(plan, statistics, query)
     if tree is None:
         return Choice(None, None, why_not(plan))
     query, model = tree.query, tree.model
