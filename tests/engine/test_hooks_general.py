@@ -227,8 +227,8 @@ def on_a_tree(events: list[Event]) -> tuple[pk.Engine, pk.Matches]:
 
 def rare_ends(count: int) -> list[Event]:
     random = Random(5)
-    kinds = random.choices("ABC", (50, 50, 1), k=count)
-    return [Event(kind, k * 500_000, k, {"v": random.randint(0, 3)}) for k, kind in enumerate(kinds)]
+    kinds = random.choices("ABC", (250, 250, 1), k=count)
+    return [Event(kind, k * 250_000, k, {"v": random.randint(0, 3)}) for k, kind in enumerate(kinds)]
 
 
 def test_hooks_about_runs_change_a_tree_to_an_automaton() -> None:
