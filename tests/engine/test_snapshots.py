@@ -109,6 +109,17 @@ def test_a_snapshot_is_not_touched_by_what_follows() -> None:
     assert blob == copy
 
 
+def test_what_was_restored_has_as_much_room_as_what_is_new() -> None:
+    """Little room would be filled again and again, and what is found come in as many pieces."""
+    k = np.arange(20_000)
+    stream = {"type": np.where(k % 2, "B", "A").tolist(), "ts": k * 1000, "seq": k, "v": k * 7 % 11}
+    first, rest = ({name: column[span] for name, column in stream.items()} for span in (slice(1000), slice(1000, None)))
+    engine = pk.Engine(pk.parse("PATTERN SEQ(A a, B b) WHERE b.v > a.v WITHIN 20 ms"), plan="automaton")
+    engine.process(first)
+    restored = pk.Engine.restore(engine.snapshot())
+    assert [len(each.process(rest).chunks) for each in (engine, restored)] == [1, 1]
+
+
 def test_max_runs_and_columns_survive() -> None:
     engine = Engine(pk.parse("PATTERN SEQ(A a, B b) WITHIN 1 h"), max_runs=3, time="when")
     engine.process({"type": ["A", "A"], "when": [1, 2]})

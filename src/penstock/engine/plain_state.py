@@ -42,7 +42,7 @@ def restored(memory: PlainMemory, state: dict[str, Any]) -> PlainMemory:
         runs[:, start : start + size] = state[f"runs.{s}"]
         registers[:, start : start + size] = state[f"registers.{s}"]
     kept = state["nodes"].shape[1]
-    nodes = np.zeros((layout.LINK_WIDTH, max(256, kept + kept // 2)), np.int32)
+    nodes = np.zeros((layout.LINK_WIDTH, max(m.nodes.shape[1], kept + kept // 2)), np.int32)
     nodes[:, :kept] = state["nodes"]
     sizes_now = np.zeros_like(m.sizes)
     sizes_now[: len(state["sizes"])] = state["sizes"]  # an older snapshot has fewer
