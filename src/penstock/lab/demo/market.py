@@ -13,7 +13,8 @@ from penstock.lab.generators.stocks import Stocks
 from penstock.pattern import ast
 from penstock.spark import generated
 
-MARKETS, LEADERS, FOLLOWERS, EPISODES = 2, 100, 40, 27
+MARKETS = ("Paris", "London")  # keys that Spark's hash puts into different buckets, so that two cores have work
+LEADERS, FOLLOWERS, EPISODES = 100, 40, 27
 
 _LEADING = "|".join(f"MLE{k}" for k in range(1, LEADERS + 1))
 TEXT = f"""
@@ -24,7 +25,7 @@ TEXT = f"""
     WITHIN 9 h PARTITION BY market SELECT FIRST
 """
 WORDS = (
-    "In each of 2 markets: a leading symbol quotes, then two other symbols move the same way (by 1 % in the geometric "
+    "In each of two markets: a leading symbol quotes, then two other symbols move the same way (by 1 % in the geometric "
     "mean of both), within 9 hours. 250 symbols quote once a minute; 100 lead and 40 follow. Each quote is compared "
     "with tens of thousands of open runs, so the query is the load, not Spark."
 )
@@ -51,9 +52,9 @@ def role(symbol: str) -> str:
 def quotes(spark: Any, rows: int) -> Any:
     """Return the quotes of all markets, made by Spark's workers, with how much each has changed."""
     each = []
-    for market in range(MARKETS):
-        stream = Stocks(seed=market + 1, leaders=LEADERS, followers=FOLLOWERS, episodes=EPISODES)
-        each.append(generated(spark, stream, rows // MARKETS).selectExpr("*", f"{market} AS market"))
+    for seed, market in enumerate(MARKETS, 1):
+        stream = Stocks(seed=seed, leaders=LEADERS, followers=FOLLOWERS, episodes=EPISODES)
+        each.append(generated(spark, stream, rows // len(MARKETS)).selectExpr("*", f"'{market}' AS market"))
     joined = each[0]
     for frame in each[1:]:
         joined = joined.unionAll(frame)

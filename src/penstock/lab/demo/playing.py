@@ -151,7 +151,7 @@ def _stop(stream: Any) -> None:
 
 def parsed(lines: Any) -> Any:
     """Return lines as events."""
-    columns = ("type string", "ts long", "market int", "change double", "number long")
+    columns = ("type string", "ts long", "market string", "change double", "number long")
     parts = lines.selectExpr("split(value, ',') AS part")
     each = [f"CAST(part[{k}] AS {kind}) AS {name}" for k, (name, kind) in enumerate(map(str.split, columns))]
     return parts.selectExpr(*each, "timestamp_micros(CAST(part[5] AS long)) AS arrived")
