@@ -19,14 +19,19 @@ that is run again leaves the same state behind, bit for bit, whichever of its at
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-_SLOPE_DECAY = 0.95  # what earlier batches count for what a unit takes
+import numpy as np
+
+from penstock.plan.tables import Floats
+
+_SLOPE_DECAY = 0.95  # what earlier batches count for what a row and a unit take
 _FIXED_DECAY = 0.75  # and for what a batch takes anyway, which changes sooner
 _OVERHEAD = 0.1  # of half the bound: what a batch of nothing takes at least, as far as nothing else is known
-_ANYWAY = 0.3  # and of what the last few took
-_PRIOR = 0.1  # what that counts, as a share of a batch: it decides only if all batches were alike
+_ANYWAY = 0.5  # and of what the last few took
+_BY_ROWS = 0.02  # and what their rows took, before any work on them
+_PRIOR = 0.3  # what these two count, as a share of a batch: they decide only if all batches were alike
 _LEAST = 0.1  # of half the bound: so much of a batch is always done, or nothing would be learned
 _WORTHWHILE = 0.25  # of what a batch takes anyway: to do less than that gains little
 _MARGIN = 0.05  # bounds: what is always kept free
@@ -40,32 +45,30 @@ _NEVER = -(2**62)
 
 @dataclass
 class BatchRates:
-    """How long batches last, by what is done in them: d = d_0 + c · u. Times are in microseconds.
+    """How long batches last, by what comes and what is done in them: d = d_0 + b · n + c · u. Times are in microseconds.
 
-    u is the number of events that were not shed, or whatever else the work depends on. c is fitted by least squares
-    over decayed sums, with a batch of no event as a weak prior: so it says something, too, when all batches are alike.
+    n is the number of events that come, shed or not: the host reads and moves them all. u is the number of those that
+    are not shed, or whatever else the work depends on. b and c are fitted by least squares over decayed sums. A batch of
+    nothing and one of events that are all shed are weak priors: so they say something, too, when all batches are alike.
     d_0 is what the last few batches leave for it.
 
     Attributes:
         at: the time of the last batch; `_NEVER` before the first.
         batches: how many there were.
+        rows: n of the last one.
         done: u of the last one.
-        count: of batches, with decay; likewise the sums of u, u², d and u · d.
-        recent_units: the mean u of the last few batches; `recent_lasted` the mean d.
+        sums: (4, 4) of the products of 1, n, u and d, with decay.
+        recent: (4,) their means over the last few batches.
         expected: how long the last one should last; 0 if nothing was known.
         error: how far off such expectations were, on average.
     """
 
     at: int = _NEVER
     batches: int = 0
+    rows: float = 0.0
     done: float = 0.0
-    count: float = 0.0
-    units: float = 0.0
-    squares: float = 0.0
-    lasted: float = 0.0
-    products: float = 0.0
-    recent_units: float = 0.0
-    recent_lasted: float = 0.0
+    sums: Floats = field(default_factory=lambda: np.zeros((4, 4)))
+    recent: Floats = field(default_factory=lambda: np.zeros(4))
     expected: float = 0.0
     error: float = 0.0
 
@@ -82,34 +85,33 @@ class BatchRates:
         gap = at - self.at
         if self.batches > 1 and 0 < gap < _PAUSE * bound:
             lasted = min(float(gap), lag if lag < _LATE * bound else gap, _LONGEST * bound)
-            self._learn(self.done, lasted)
+            self.learn(self.rows, self.done, lasted)
             if self.expected:
                 self.error += (1 - _REMEMBERED) * (abs(lasted - self.expected) - self.error)
         self.at = max(self.at, at)
 
-    def _learn(self, units: float, lasted: float) -> None:
-        for name, value in (
-            ("count", 1.0), ("units", units), ("squares", units * units), ("lasted", lasted),
-            ("products", units * lasted),
-        ):  # fmt: skip
-            setattr(self, name, _SLOPE_DECAY * getattr(self, name) + value)
-        share = 1.0 if self.count == 1.0 else 1 - _FIXED_DECAY
-        self.recent_units += share * (units - self.recent_units)
-        self.recent_lasted += share * (lasted - self.recent_lasted)
+    def learn(self, rows: float, units: float, lasted: float) -> None:
+        """Take in how long a batch has lasted."""
+        seen = np.array([1.0, rows, units, lasted])
+        share = 1 - _FIXED_DECAY if self.sums[0, 0] else 1.0
+        self.sums = _SLOPE_DECAY * self.sums + np.outer(seen, seen)
+        self.recent = self.recent + share * (seen - self.recent)
 
-    def end(self, units: float, expected: float) -> None:
-        """Take note of what was done in a batch, and of how long that should last."""
-        self.batches, self.done, self.expected = self.batches + 1, units, expected
+    def end(self, rows: float, units: float, expected: float) -> None:
+        """Take note of what came and what was done in a batch, and of how long that should last."""
+        self.batches, self.rows, self.done, self.expected = self.batches + 1, rows, units, expected
 
-    def fit(self, overhead: float) -> tuple[float, float]:
-        """Return d_0 and c; a batch of nothing is taken to last `overhead` at least, as long as that is not known."""
-        overhead = max(overhead, _ANYWAY * self.recent_lasted)
-        count, lasted = self.count + _PRIOR, self.lasted + _PRIOR * overhead
-        spread = count * self.squares - self.units**2
-        slope = max(0.0, (count * self.products - self.units * lasted) / spread) if spread > 0 else 0.0
-        if not self.count:
-            return overhead, 0.0
-        return max(0.0, self.recent_lasted - slope * self.recent_units), slope
+    def fit(self, overhead: float) -> tuple[float, float, float]:
+        """Return d_0, b and c; a batch of nothing is taken to last `overhead` at least, as long as that is not known."""
+        if not self.sums[0, 0]:
+            return overhead, 0.0, 0.0
+        rows, lasted = self.recent[1], self.recent[3]
+        anyway = max(overhead, _ANYWAY * lasted)
+        sums = self.sums.copy()
+        for seen in ((1.0, 0.0, 0.0, anyway), (1.0, rows, 0.0, anyway + _BY_ROWS * lasted)):
+            sums += _PRIOR * np.outer(seen, seen)
+        _, by_row, by_unit = least_squares(sums)
+        return max(0.0, float(lasted - by_row * rows - by_unit * self.recent[2])), by_row, by_unit
 
     def state(self) -> dict[str, Any]:
         """Return all that must survive."""
@@ -118,7 +120,30 @@ class BatchRates:
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """Go on from a state."""
-        return cls(**state)
+        return cls(**{name: np.array(x) if isinstance(x, np.ndarray) else x for name, x in state.items()})
+
+
+def least_squares(sums: Floats) -> tuple[float, ...]:
+    """Return the factors, none below 0, by which the first columns make up the last, of the sums of their products.
+
+    Examples:
+        >>> seen = np.array([[1, 10, 5, 25], [1, 20, 5, 35], [1, 20, 8, 38.0]])
+        >>> [round(x, 6) for x in least_squares(seen.T @ seen)]
+        [10.0, 1.0, 1.0]
+    """
+    size = len(sums) - 1
+    scales = np.sqrt(np.maximum(np.diag(sums)[:size], 1e-12))
+    used = np.ones(size, np.bool_)
+    while used.any():
+        at = np.flatnonzero(used)
+        products = sums[np.ix_(at, at)] / np.outer(scales[at], scales[at])
+        factors = np.linalg.lstsq(products, sums[at, size] / scales[at], rcond=1e-9)[0] / scales[at]
+        if (factors >= 0).all():
+            found = np.zeros(size)
+            found[at] = factors
+            return tuple(found.tolist())
+        used[at[np.argmin(factors * scales[at])]] = False  # the one that is furthest below
+    return (0.0,) * size
 
 
 @dataclass(frozen=True)
@@ -146,40 +171,37 @@ class BatchBound:
         """Return how long a batch may last, if those before it did as well."""
         return min(self.half, (self.bound - self.margin(rates)) / 2)
 
-    def expected(self, units: float, rates: BatchRates) -> float:
-        """Return how long a batch of so many units lasts."""
-        fixed, slope = rates.fit(_OVERHEAD * self.half)
-        return fixed + slope * units
+    def expected(self, rows: float, units: float, rates: BatchRates) -> float:
+        """Return how long a batch of so many rows and units lasts."""
+        fixed, by_row, by_unit = rates.fit(_OVERHEAD * self.half)
+        return fixed + by_row * rows + by_unit * units
 
-    def doable(self, rates: BatchRates) -> float:
-        """Return the greatest u that a batch has time for; infinite if nothing is known.
+    def doable(self, rows: float, rates: BatchRates) -> float:
+        """Return the greatest u that a batch of so many rows has time for; infinite if nothing is known.
 
         Where a batch of nothing takes about as long as there is, some work is done all the same: that of the youngest
         events, which are on time even so.
 
         Args:
+            rows: that come.
             rates: of earlier batches.
 
         Examples:
-            >>> rates = BatchRates(count=1, units=100, squares=1e4, lasted=880_000, products=88e6,
-            ...                    recent_units=100, recent_lasted=880_000)
-            >>> round(BatchBound(2_000_000, 0.8).doable(rates))
-            87
+            >>> rates = BatchRates()
+            >>> for _ in range(20):
+            ...     rates.learn(100, 100, 900_000)
+            ...     rates.learn(100, 50, 650_000)
+            >>> round(BatchBound(2_000_000, 0.8).doable(100, rates))
+            80
         """
-        fixed, slope = rates.fit(_OVERHEAD * self.half)
+        fixed, by_row, by_unit = rates.fit(_OVERHEAD * self.half)
+        fixed += by_row * rows
         least = max(_LEAST * self.half, min(_WORTHWHILE * fixed, self.half))
-        return max(self.duration(rates) - fixed, least) / slope if slope > 0 else float("inf")
+        return max(self.duration(rates) - fixed, least) / by_unit if by_unit > 0 else float("inf")
 
-    def longest_lag(self, units: float, rates: BatchRates) -> float:
-        """Return the lag beyond which an event cannot be on time any more, in a batch of so many units.
-
-        Examples:
-            >>> rates = BatchRates(count=1, units=100, squares=1e4, lasted=880_000, products=88e6,
-            ...                    recent_units=100, recent_lasted=880_000)
-            >>> round(BatchBound(2_000_000, 0.8).longest_lag(50, rates) / 1000)
-            1328
-        """
-        return max(self.bound - self.margin(rates) - self.expected(units, rates), _LEAST * self.half)
+    def longest_lag(self, rows: float, units: float, rates: BatchRates) -> float:
+        """Return the lag beyond which an event cannot be on time any more, in a batch of so many rows and units."""
+        return max(self.bound - self.margin(rates) - self.expected(rows, units, rates), _LEAST * self.half)
 
     def share_by_lag(self, lag: float) -> float:
         """Return what to shed where only the lag is known, as before a shuffle: 1 - (f · bound / lag)².

@@ -137,7 +137,7 @@ class Bucket:
             come.append(rows.where(~is_late))
         if self.shedder is not None:
             lags = [self.shedder.shed.lags(rows.table, given.now_us).max(initial=0) for rows in come]
-            self.shedder.begin(given.now_us, max(lags, default=0))
+            self.shedder.begin(given.now_us, max(lags, default=0), sum(map(len, come)))
         yield from self.matching.process(self._released(come), results, self.shedder)
         yield from self.matching.advance(self.passed_us, results)
         counts.held = len(self.waiting)

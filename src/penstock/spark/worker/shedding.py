@@ -188,21 +188,23 @@ class Shedder:
         self.rates = BatchRates() if state is None else BatchRates.restored(state["rates"])
         if state is not None and state["strategy"]:
             self.strategy.restore({name: np.array(array) for name, array in state["strategy"].items()})
-        self.units, self._now, self._most_lag = 0.0, 0, 0
+        self.units, self._now, self._most_lag, self._rows = 0.0, 0, 0, 0
 
-    def begin(self, now: int, most_lag: int) -> None:
+    def begin(self, now: int, most_lag: int, rows: int) -> None:
         """Begin a batch.
 
         Args:
             now: its time.
             most_lag: that of the oldest row that it brings: rows that had to wait for others are not blamed for it.
+            rows: how many it brings.
         """
-        self.units, self._now, self._most_lag = 0.0, now, most_lag
+        self.units, self._now, self._most_lag, self._rows = 0.0, now, most_lag, rows
         self.rates.begin(now, float(most_lag), self.shed.bound.bound)
 
     def end(self) -> None:
         """End a batch."""
-        self.rates.end(self.units, self.shed.bound.expected(self.units, self.rates))
+        expected = self.shed.bound.expected(self._rows, self.units, self.rates)
+        self.rates.end(self._rows, self.units, expected)
 
     def choose(self, rows: Rows) -> Choice:
         """Return what is shed of the rows of the batch."""
@@ -215,9 +217,9 @@ class Shedder:
         pairs = None if self.positions is None else self.positions.take(rows)
         bound, is_about_runs = self.shed.bound, self.strategy.level == "runs"
         lags = np.minimum(self.shed.lags(rows.table, self._now), self._most_lag)
-        doable = bound.doable(self.rates)
+        doable = bound.doable(self._rows, self.rates)
         likely = min(doable, self.rates.done if is_about_runs else len(rows))
-        is_overdue: Bools = lags > bound.longest_lag(likely, self.rates)
+        is_overdue: Bools = lags > bound.longest_lag(self._rows, likely, self.rates)
         size = int((~is_overdue).sum())
         if is_about_runs:
             chunk = max(_LEAST_PART, -(-size // _PARTS))
