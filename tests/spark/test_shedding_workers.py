@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -89,24 +90,34 @@ def packed(spec: Spec, number: int, now: int, lag_us: int, rows: int = ROWS) -> 
     return [row for batch in Pack(spec, [0])(table.to_batches()) for row in batch.to_pylist()]
 
 
-def blob_with(spec: Spec, rates: BatchRates) -> bytes:
+Slow = Callable[[float], BatchRates]  # the rates, of how much work a row is
+
+
+def blob_with(spec: Spec, rates: BatchRates | Slow) -> bytes:
     """Return the state of a bucket that has measured these rates, and has had a batch."""
     bucket = Bucket(spec, [0])
     list(bucket.step(Given.of(packed(spec, 0, SECOND, 1000)), 0))
-    bucket.shedder.rates = rates  # type: ignore[union-attr]  # it sheds
+    bucket.snapshot()  # sweeps
+    an_event = 1000.0 + bucket.matching.engine.work["runs"]
+    bucket.shedder.rates = rates if isinstance(rates, BatchRates) else rates(an_event)  # type: ignore[union-attr]
     blob = bucket.snapshot()
     Bucket.forget_live()
     return blob
 
 
-def slow(units: float, lasted_us: float) -> BatchRates:
-    """Return rates by which a batch of so many units lasts so long."""
-    rates = BatchRates(SECOND, 2, units, units)
-    for _ in range(20):
-        rates.learn(0.0, 0.0, 0.0)
-        rates.learn(units, 0.0, 0.0)
-        rates.learn(units, units, lasted_us)
-    return rates
+def slow(rows: float, lasted_us: float, runs: float = 0.0) -> Slow:
+    """Return rates by which a batch of so many rows lasts so long; with so many runs, if these are what is shed."""
+
+    def of(an_event: float) -> BatchRates:
+        units = rows * (runs or an_event)
+        rates = BatchRates(SECOND, 2, rows, units)
+        for _ in range(20):
+            rates.learn(0.0, 0.0, 0.0)
+            rates.learn(rows, 0.0, 0.0)
+            rates.learn(rows, units, lasted_us)
+        return rates
+
+    return of
 
 
 def step(spec: Spec, blob: bytes, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], list[int], bytes]:
@@ -125,7 +136,7 @@ def adds_up(counts: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("name", EVERY)
 def test_nothing_is_shed_without_need(name: str, history: Any) -> None:
     spec = spec_for(shedding(name, history))
-    blob = blob_with(spec, slow(ROWS * (100.0 if spec.shed.strategy.level == "runs" else 1), 20_000))  # type: ignore
+    blob = blob_with(spec, slow(ROWS, 20_000, 100.0 if spec.shed.strategy.level == "runs" else 0.0))  # type: ignore
     counts, shed, _ = step(spec, blob, packed(spec, 1, 2 * SECOND, 100_000))
     assert (counts["shed"], counts["shed_runs"], counts["shed_partly"], shed) == (0, 0, 0, [])
     assert adds_up(counts)
@@ -147,7 +158,7 @@ def run_twice(spec: Spec, blob: bytes) -> tuple[Any, Any, Any, Any]:
 def test_a_batch_that_is_run_again_sheds_the_same(name: str, history: Any) -> None:
     spec = spec_for(shedding(name, history))
     is_about_runs = spec.shed is not None and spec.shed.strategy.level == "runs"
-    blob = blob_with(spec, slow(ROWS * (40.0 if is_about_runs else 1), 2_000_000))
+    blob = blob_with(spec, slow(ROWS, 2_000_000, 40.0 if is_about_runs else 0.0))
     first, shed, after, after_again = run_twice(spec, blob)
     assert first["shed"] + first["shed_runs"] + first["shed_partly"] > 0, "the test sheds nothing"
     assert len(shed) == first["shed"]
@@ -176,7 +187,7 @@ def test_rows_that_cannot_be_on_time_go_before_the_shuffle(name: str, history: A
 
 def test_runs_are_dropped_to_as_many_as_there_is_time_for(history: Any) -> None:
     spec = spec_for(shedding("pspice", history))
-    blob = blob_with(spec, slow(ROWS * 100.0, 1_600_000))
+    blob = blob_with(spec, slow(ROWS, 1_600_000, 100.0))
     counts, shed, _ = step(spec, blob, packed(spec, 1, 60 * SECOND, 200_000))  # after a pause that says nothing
     assert counts["shed_runs"] > 0
     assert shed == []
@@ -237,9 +248,9 @@ def host(
 ) -> tuple[Any, Any, BatchBound]:  # fmt: skip
     """Return the latencies of all events that a host processed, and the shares of batches that it did.
 
-    What it does in a batch takes `overhead_s`, and a time for each event that comes and for each that is processed, more
-    or less; sometimes it pauses. In the first, `quiet` batches a tenth of the rate comes. The first ones do not count,
-    until it is settled.
+    What it does in a batch takes `overhead_s`, and a time for each event that comes and for each that is processed,
+    more or less; sometimes it pauses. In the first, `quiet` batches a tenth of the rate comes. The first ones do not
+    count, until it is settled.
     """
     bound, rates, random = BatchBound(2e6, 0.8), BatchRates(), np.random.default_rng(1)
     now, lag, latencies, shares = 0.0, 2e5, [], []

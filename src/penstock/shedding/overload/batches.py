@@ -45,12 +45,12 @@ _NEVER = -(2**62)
 
 @dataclass
 class BatchRates:
-    """How long batches last, by what comes and what is done in them: d = d_0 + b · n + c · u. Times are in microseconds.
+    """How long batches last, by what comes and what is done in them: d = d_0 + b · n + c · u, in microseconds.
 
-    n is the number of events that come, shed or not: the host reads and moves them all. u is the number of those that
-    are not shed, or whatever else the work depends on. b and c are fitted by least squares over decayed sums. A batch of
-    nothing and one of events that are all shed are weak priors: so they say something, too, when all batches are alike.
-    d_0 is what the last few batches leave for it.
+    n is the number of events that come, shed or not: the host reads and moves them all. u is what the work on those
+    that are not shed depends on: their number, times what each of them is. b and c are fitted by least squares over
+    decayed sums. A batch of nothing and one of events that are all shed are weak priors: so they say something, too,
+    when all batches are alike. d_0 is what the last few batches leave for it.
 
     Attributes:
         at: the time of the last batch; `_NEVER` before the first.
@@ -102,7 +102,7 @@ class BatchRates:
         self.batches, self.rows, self.done, self.expected = self.batches + 1, rows, units, expected
 
     def fit(self, overhead: float) -> tuple[float, float, float]:
-        """Return d_0, b and c; a batch of nothing is taken to last `overhead` at least, as long as that is not known."""
+        """Return d_0, b and c; as long as nothing else is known, a batch of nothing lasts `overhead` at least."""
         if not self.sums[0, 0]:
             return overhead, 0.0, 0.0
         rows, lasted = self.recent[1], self.recent[3]

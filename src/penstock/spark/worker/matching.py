@@ -52,7 +52,7 @@ class Matching:
         rows = self._with_keys(rows)
         choice, chunk = None, CHUNK
         if shedder is not None:
-            choice = shedder.choose(rows)
+            choice = shedder.choose(rows, self.engine)
             chunk = min(CHUNK, choice.chunk or CHUNK)
             if shedder.shed.leaves_out:
                 is_shed = choice.is_overdue | choice.is_shed

@@ -35,6 +35,7 @@ from penstock.spark.worker.windows import Pairs, Positions
 
 _PARTS = 8  # of a batch, before each of which runs are dropped
 _LEAST_PART = 256  # events
+_EVENT = 1000.0  # open runs: what an event costs as much as, besides asking them
 
 
 @dataclass(frozen=True)
@@ -206,26 +207,27 @@ class Shedder:
         expected = self.shed.bound.expected(self._rows, self.units, self.rates)
         self.rates.end(self._rows, self.units, expected)
 
-    def choose(self, rows: Rows) -> Choice:
-        """Return what is shed of the rows of the batch."""
-        choice = self._chosen(rows)
+    def choose(self, rows: Rows, engine: Engine) -> Choice:
+        """Return what is shed of the rows of the batch, before an engine gets them."""
+        choice = self._chosen(rows, engine.work["runs"])  # just swept: the same, if the batch is run again
         if not self.shed.unshed:
             return choice
         return choice.sparing(marked(rows.table, self._by, self.shed.unshed, self.shed.seed))
 
-    def _chosen(self, rows: Rows) -> Choice:
+    def _chosen(self, rows: Rows, open_runs: int) -> Choice:
+        """Choose rows: an event is the more work, the more runs there are; or say how many runs there may be."""
         pairs = None if self.positions is None else self.positions.take(rows)
         bound, is_about_runs = self.shed.bound, self.strategy.level == "runs"
         lags = np.minimum(self.shed.lags(rows.table, self._now), self._most_lag)
-        doable = bound.doable(self._rows, self.rates)
-        likely = min(doable, self.rates.done if is_about_runs else len(rows))
+        doable, an_event = bound.doable(self._rows, self.rates), _EVENT + open_runs
+        likely = min(doable, self.rates.done if is_about_runs else len(rows) * an_event)
         is_overdue: Bools = lags > bound.longest_lag(self._rows, likely, self.rates)
         size = int((~is_overdue).sum())
         if is_about_runs:
             chunk = max(_LEAST_PART, -(-size // _PARTS))
             return Choice(is_overdue, np.zeros(len(rows), np.bool_), runs=doable / max(1, size), chunk=chunk)
-        share = max(0.0, 1.0 - doable / size) if size else 0.0
-        self.units = (1.0 - share) * size
+        share = max(0.0, 1.0 - doable / (size * an_event)) if size else 0.0
+        self.units = (1.0 - share) * size * an_event
         if self.strategy.level == "stream":
             return Choice(is_overdue, self._of_stream(rows, is_overdue, share))
         return self._of_rows(rows, is_overdue, share, pairs)
