@@ -13,7 +13,7 @@ import json, sys
 from pathlib import Path
 from rich.console import Console
 from penstock.lab.demo.running import run
-facts = run(Path(sys.argv[1]), Console(stderr=True), seconds=8.0, rows=160_000, history=60_000)
+facts = run(Path(sys.argv[1]), Console(stderr=True), seconds=10.0, rows=200_000, history=60_000)
 for cells in ("sent_by_cell", "shed_by_cell"):
     facts[cells] = sum(facts[cells].values())
 print(json.dumps(facts))
@@ -28,7 +28,8 @@ def test_the_demo(tmp_path: Path) -> None:
     assert facts["rate"] == 2 * facts["capacity"] > 0
     assert facts["truth"] > 0
     without, kept = facts["runs"]["without shedding"], facts["runs"]["with shedding"]
-    assert without["shed"] == 0 < kept["shed"]
+    assert without["shed"] == 0
+    assert kept["shed"] > 0 or kept["p99"] <= facts["bound"], "what is late needs shedding"
     assert facts["shed_by_cell"] == kept["shed"]
     for each in (without, kept):
         assert each["matches"] == facts["truth"] - each["false_negatives"] + each["false_positives"]

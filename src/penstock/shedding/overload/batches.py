@@ -120,7 +120,8 @@ class BatchRates:
     @classmethod
     def restored(cls, state: Mapping[str, Any]) -> Self:
         """Go on from a state."""
-        return cls(**{name: np.array(x) if isinstance(x, np.ndarray) else x for name, x in state.items()})
+        arrays = {name: np.array(state[name]) for name in ("sums", "recent")}
+        return cls(**{**state, **arrays})
 
 
 def least_squares(sums: Floats) -> tuple[float, ...]:
