@@ -32,9 +32,7 @@ def train(
     time: Annotated[str, typer.Option("--time", help="The column with its time.")] = "ts",
     bins: Annotated[int | None, typer.Option(help="Cells of positions; as many as a window has events.")] = None,
     attribute: Annotated[list[str] | None, typer.Option(help="For gSPICE: a numeric column that counts.")] = None,
-    spark: Annotated[
-        bool, typer.Option("--spark", help="As a Spark job, for a history of any size; espice and pspice.")
-    ] = False,
+    spark: Annotated[bool, typer.Option("--spark", help="As a Spark job, for a history of any size.")] = False,
     show: Annotated[Path | None, typer.Option("--show", help="Show a model instead of training one.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the model as a page with heat maps, too.")] = None,
 ) -> None:
@@ -98,27 +96,19 @@ def _with_spark(
     strategy: str, queries: list[tuple[ast.Query, float]], path: Path, kind: str, time: str, bins: int | None,
     options: dict[str, Any],
 ) -> tuple[Any, int]:  # fmt: skip
-    from penstock.spark import collect
+    from penstock.spark import learn
     from penstock.spark.session import session
-    from penstock.spark.training.fitting import espice_of, pspice_of
 
-    is_about_runs = strategy.startswith("pspice")
-    if strategy != "espice" and not is_about_runs:
-        raise PenstockError(
-            f"{strategy} is not learned on Spark\n  fix: leave --spark out, with a history that fits in memory"
-        )
     running = session("penstock-train")
     try:
         reader = running.read
         frame = (
             reader.csv(str(path), header=True, inferSchema=True) if path.suffix == ".csv" else reader.parquet(str(path))
         )
-        observed = "transition" if is_about_runs else "contribution"
-        model = collect(frame, queries, type=kind, time=time, positions=bins or 100, model=observed)
+        learned = learn(frame, queries, strategy, type=kind, time=time, positions=bins or 100, **options)
     finally:
         running.stop()
-    fitted = pspice_of(model, with_time=strategy == "pspice") if is_about_runs else espice_of(model)
-    return fitted, model.rows
+    return learned.fitted, learned.rows
 
 
 def _show(path: Path, html: Path | None) -> None:

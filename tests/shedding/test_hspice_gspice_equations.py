@@ -6,8 +6,9 @@ import pytest
 import penstock as pk
 from penstock.runtime.costs import Costs
 from penstock.runtime.training import unshed
+from penstock.shedding.context import Features, Observed
 from penstock.shedding.pane import Pane, frequencies
-from penstock.shedding.strategies.gspice import GspiceSH, Observed
+from penstock.shedding.strategies.gspice import GspiceSH
 from penstock.shedding.strategies.hspice import HspicePM, HspiceW, utilities_by_state
 from penstock.shedding.thresholds import Occurrences
 from penstock.shedding.trees import Forest
@@ -73,7 +74,9 @@ def test_observations_of_table_6_1() -> None:
     # (A, (1, 2), 5) three times, two of them in a match; (A, (2, 1), 7) twice, one; (A, (2, 1), 8) three times, one.
     keys = np.array([1, 1, 1, 2, 2, 3, 3, 3])
     worth = np.array([1.0, 0, 1, 0, 1, 0, 0, 1])
-    seen = Observed.of(keys, worth)
+    nothing = np.zeros(len(keys), np.int64)
+    seen, places = Observed.of(keys, nothing, nothing, worth)
+    assert places.tolist() == [0, 3, 5]
     assert seen.counts.tolist() == [3, 2, 3]
     assert seen.utilities.round(2).tolist() == [0.67, 0.5, 0.33]
 
@@ -85,6 +88,14 @@ def test_the_pane_of_figure_6_1() -> None:
     assert frequencies(everything, at, begins, 3)[4].tolist() == [2, 1, 1]
     everything, at, begins = Pane(2, True, 3).follow(types, np.arange(5))  # of two microseconds
     assert frequencies(everything, at, begins, 3)[4].tolist() == [1, 0, 1]
+
+
+def test_features_for_trees_do_not_depend_on_the_order_of_events() -> None:
+    types, features = np.array([0, 1, 2, 0, 2]), Features(3, 4, False, 1, (), np.zeros((0, 0)), 0, 1)
+    everything, at, begins = features.pane().follow(types, np.arange(5))
+    chosen, no_ranges = np.array([4, 1, 3]), np.zeros((0, 3), np.int64)
+    rows = features.rows(everything, at[chosen], begins[chosen], no_ranges)
+    assert rows.tolist() == [[2, 2, 1, 1], [1, 1, 0, 0], [0, 1, 1, 1]]
 
 
 def test_zobrist_keys_are_those_of_the_frequencies() -> None:

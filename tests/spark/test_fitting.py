@@ -6,14 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import penstock as pk
+from penstock.errors import PenstockError
 from penstock.runtime.learning import learned
-from penstock.spark import collect
+from penstock.shedding.storing import _taken_apart
+from penstock.shedding.strategies.strategy import Strategy
+from penstock.spark import collect, learn
 from penstock.spark.training.fitting import espice_of, pspice_of
-from tests.spark.frames import events, frame_of
+from tests.spark.frames import TYPES, events, frame_of
 
 
 @pytest.mark.parametrize("text", ["SEQ(A a, B b) WHERE a.v < b.v WITHIN 5 s PARTITION BY card"])
@@ -50,3 +54,57 @@ def reach_by_hand(table: Any, query: Any) -> int:
     rows = [(row["card"] if query.partition else 0, row["ts"].timestamp()) for row in table.to_pylist()]
     within = query.within.us / 1e6 + 1e-9
     return sum(k == key and 0 <= at - ts <= within for n, (key, at) in enumerate(rows) for k, ts in rows[: n + 1])
+
+
+KEYED = "SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN 5 s PARTITION BY card"
+IN_SLICES = "SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN 2 s"
+WITH_NEGATION = "SEQ(A a, NOT D d, B b, C c) WITHIN 4 s"
+IN_WINDOWS = "SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN 10 s WINDOW 10 s EVERY 3 s"
+CONSUMING = "SEQ(A a, B b) WITHIN 10 s WINDOW 10 s EVERY 3 s SELECT FIRST CONSUME ALL"
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        (KEYED, "hspice-pm"), (IN_SLICES, "gspice-wt"), (WITH_NEGATION, "hspice-w"), (WITH_NEGATION, "gspice-sh"),
+        (IN_WINDOWS, "ebl"), (IN_WINDOWS, "hspice-pm"), (IN_WINDOWS, "gspice-sh"), (IN_WINDOWS, "gspice-wt"),
+        (CONSUMING, "hspice-w"),
+    ],
+)  # fmt: skip
+def test_what_is_learned_in_parts_is_what_one_process_learns(
+    spark: SparkSession, tmp_path: Path, text: str, strategy: str
+) -> None:
+    query, table = pk.parse(f"PATTERN {text}"), in_order_of_types(events(2000))
+    found = learn(frame_of(spark, table, tmp_path), query, strategy, seq="id", positions=20)
+    alone = learned(strategy, [(query, 1.0)], table, bins=20)
+    assert found.rows == len(table)
+    assert found.fitted.types == alone.types == (*TYPES, "")
+    ours, theirs = arrays_of(found.fitted.strategy), arrays_of(alone.strategy)
+    assert list(ours) == list(theirs)
+    for name, array in theirs.items():
+        np.testing.assert_allclose(ours[name], array, rtol=1e-12, atol=1e-12, err_msg=name)
+    assert any(array.any() for array in theirs.values())
+
+
+def in_order_of_types(table: pa.Table) -> pa.Table:
+    """Return events of which the first are of each type: so one process gives the types the same numbers."""
+    kinds = [*TYPES, *table["type"].to_pylist()[len(TYPES) :]]
+    return table.set_column(table.schema.get_field_index("type"), "type", pa.array(kinds))
+
+
+def arrays_of(strategy: Strategy) -> dict[str, Any]:
+    """Return all arrays of a model."""
+    arrays: dict[str, Any] = {}
+    _taken_apart(strategy, "", arrays)
+    return arrays
+
+
+def test_what_cannot_be_learned_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    frame = frame_of(spark, events(50), tmp_path)
+    query = pk.parse("PATTERN SEQ(A a, B b) WHERE a.v < b.v WITHIN 5 s")
+    with pytest.raises(PenstockError, match="random-event has nothing to learn"):
+        learn(frame, query, "random-event")
+    with pytest.raises(PenstockError, match="'x' is no number that the queries read\\n  fix: give some of v"):
+        learn(frame, query, "gspice-sh", attributes=("x",))
+    with pytest.raises(PenstockError, match="no query has a match"):
+        learn(frame, pk.parse("PATTERN SEQ(A a, E e) WITHIN 1 s"), "hspice-pm")

@@ -16,7 +16,7 @@ from penstock.pattern import ast
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.runtime.costs import OPEN, SHED, Costs
 from penstock.runtime.splitting import split
-from penstock.runtime.stream import PAIR_BITS, Stream
+from penstock.runtime.stream import Stream
 from penstock.shedding.history import Elements, History, Progress
 from penstock.shedding.positions import cells
 from penstock.shedding.quality import Found
@@ -98,7 +98,7 @@ class Operator:
     @property
     def bins(self) -> int:
         """B, the cells of positions."""
-        return self._bins or max(1, round(float(self.stream.sizes.mean()))) if len(self.stream.sizes) else 1
+        return self._bins or (max(1, round(float(self.stream.sizes.mean()))) if len(self.stream.sizes) else 1)
 
     def observe(self) -> None:
         """Count from now on what strategies learn from."""
@@ -159,8 +159,10 @@ class Operator:
 
     def _cells(self, view: View, fed: Ints) -> Ints:
         """Return where what happens to pairs is counted, by type and position; -1: nowhere."""
-        cell = view.types[view.rows[fed]] * self.bins + cells(view.positions[fed], view.sizes[fed], self.bins)[0]
-        return cell if self.counts is None else np.where(self.counts[view.windows[fed]], cell, -1)
+        windows = view.windows[fed]
+        place = cells(view.positions[fed], self.stream.sizes[windows], self.bins)[0]  # as matches are counted
+        cell = view.types[view.rows[fed]] * self.bins + place
+        return cell if self.counts is None else np.where(self.counts[windows], cell, -1)
 
     def _hooks(
         self, query: int, view: View, fed: Ints, decision: Decision, left_out: Bools | None, ledger: Ints,
@@ -213,7 +215,8 @@ class Operator:
             by, first = ended.by[first : first + len(laid)], first + len(laid)
             rows, windows = self.stream.of_pairs(laid.seq)
             variables = laid.variables.astype(np.int64)
-            elements = self._walks[query].abandoned(laid.offsets, variables, rows, windows, by >> PAIR_BITS, by >= 0)
+            ending = self.stream.of_pairs(by)
+            elements = self._walks[query].abandoned(laid.offsets, variables, rows, windows, ending, by >= 0)
             self.counting[query].abandoned.append(elements)
 
     def _first_ones(self, windows: Ints) -> Bools:
@@ -318,9 +321,9 @@ class Walk:
         return Elements(owners, rows, windows, states, len(offsets) - 1)
 
     def abandoned(
-        self, offsets: Ints, variables: Ints, rows: Ints, windows: Ints, by: Ints, chosen: Bools
+        self, offsets: Ints, variables: Ints, rows: Ints, windows: Ints, by: tuple[Ints, Ints], chosen: Bools
     ) -> Elements:  # fmt: skip
-        """Return the elements of some runs, and the events that ended them, which are the last of each."""
+        """Return the elements of some runs, and the events (and windows) that ended them, the last of each."""
         whole = self.elements(offsets, variables, rows, windows)
         order = np.lexsort((rows, whole.owners))
         last = self._states(offsets, self.positive[variables[order]])[1]
@@ -329,8 +332,8 @@ class Walk:
         numbers = np.cumsum(chosen) - 1
         return Elements(
             np.concatenate([numbers[whole.owners[kept]], np.arange(len(runs))]),
-            np.concatenate([whole.rows[kept], by[runs]]),
-            np.concatenate([whole.windows[kept], whole.windows[offsets[:-1][runs]]]),
+            np.concatenate([whole.rows[kept], by[0][runs]]),
+            np.concatenate([whole.windows[kept], by[1][runs]]),
             np.concatenate([whole.states[kept], last[runs]]),
             len(runs),
         )

@@ -111,6 +111,7 @@ class History:
         bins: B, the cells that positions are put into.
         queries: how the runs of each query fared.
         counts: (W,) the windows that count; None: all.
+        own: (n,) the events that count, to strategies that look at the stream; None: all.
     """
 
     names: tuple[str, ...]
@@ -125,6 +126,7 @@ class History:
     bins: int
     queries: tuple[Progress, ...]
     counts: Bools | None = None
+    own: Bools | None = None
     _pairs: list[tuple[Ints, Ints]] = field(default_factory=list, repr=False, compare=False)
 
     def pairs(self) -> tuple[Ints, Ints]:
@@ -135,6 +137,10 @@ class History:
             chosen = slice(None) if self.counts is None else self.counts[windows]
             self._pairs.append((rows[chosen], windows[chosen]))
         return self._pairs[0]
+
+    def events(self) -> Ints:
+        """Return the events that count."""
+        return np.arange(len(self.types)) if self.own is None else np.flatnonzero(self.own)
 
     def narrowed(self, first_event: int, first_window: int, counts: Bools) -> History:
         """Return the part of a history from an event and a window on, of the windows that count.

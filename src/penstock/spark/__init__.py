@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from penstock.spark.sinks.postgres import PostgresOnce
     from penstock.spark.tasking import tasks
     from penstock.spark.training.collecting import collect
+    from penstock.spark.training.learning import learn
     from penstock.spark.training.models import Model, ModelError
     from penstock.spark.training.scoring import ScoreError, score
 
 __all__ = [
     "CheckpointId", "DetectError", "Fanout", "FilesByBatch", "Job", "JobError", "KafkaOnce", "KafkaRepeating",
     "Listener", "Model", "ModelError", "ParquetByBatch", "PostgresOnce", "Progress", "RunError", "ScoreError",
-    "SinkError", "collect", "detect", "generated", "output", "run", "score", "tasks",
+    "SinkError", "collect", "detect", "generated", "learn", "output", "run", "score", "tasks",
 ]  # fmt: skip
 
 # Where each name comes from. It is loaded at first use: workers come here for a part of it only.
@@ -47,6 +48,7 @@ _ELSEWHERE = {
     "collect": "penstock.spark.training.collecting",
     "detect": "penstock.spark.detecting",
     "generated": "penstock.spark.generating",
+    "learn": "penstock.spark.training.learning",
     "output": "penstock.spark.outputs",
     "run": "penstock.spark.jobs.running",
     "score": "penstock.spark.training.scoring",

@@ -9,8 +9,8 @@ import numpy as np
 
 from penstock.plan.tables import Floats
 from penstock.shedding.deciding import by_cell, chances
-from penstock.shedding.history import History
 from penstock.shedding.strategies.strategy import Strategy
+from penstock.shedding.summing import Tables
 from penstock.shedding.views import Decision, Effort, Level, View
 
 
@@ -41,7 +41,7 @@ class EBL(Strategy):
         self._chances = chances(np.zeros((len(self.utilities), 1)))
 
     @classmethod
-    def fitted(cls, history: History, **options: Any) -> Self:
+    def fitted(cls, history: Tables, **options: Any) -> Self:
         """Learn frequencies from windows, and from the patterns how often they name a type."""
         frequencies = history.event_counts().sum(axis=1) / max(1, history.windows)
         repetition = sum((query.weight * query.named for query in history.queries), np.zeros(len(history.names)))

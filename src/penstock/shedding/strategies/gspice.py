@@ -1,121 +1,30 @@
 """gSPICE: events from the stream, or from windows, by their context and content (thesis, chapter 6).
 
-Features are the type of an event, how often each type was in the pane before it, the ranges of its attributes, and on
-the granularity of windows its position. Utilities are kept by a Zobrist key (-SH, -WH), or learned by a decision tree
-(-ST, -WT) or a random forest (-SF, -WF).
+Utilities are kept by a Zobrist key of an event's features (-SH, -WH), or learned by a decision tree (-ST, -WT) or a
+random forest (-SF, -WF).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from penstock.plan.tables import Floats, Ints
-from penstock.shedding.chance import mixed
+from penstock.shedding.context import Features, Observed, with_position
 from penstock.shedding.deciding import by_utility
 from penstock.shedding.history import History
-from penstock.shedding.pane import Pane, frequencies
 from penstock.shedding.positions import cells
 from penstock.shedding.strategies.strategy import Strategy
 from penstock.shedding.thresholds import NOTHING, Occurrences, Threshold
 from penstock.shedding.trees import Forest
 from penstock.shedding.views import NOTHING as KEEP_ALL
 from penstock.shedding.views import Decision, Effort, Level, View
-from penstock.shedding.zobrist import HashTable, Zobrist, edges_of, ranges_of, with_type
+from penstock.shedding.zobrist import HashTable, edges_of
 
 _MOST_PAIRS = 2_000_000  # of a history, on the granularity of windows: then some windows only
-_POSITION_SEED = 991
-
-
-@dataclass(frozen=True)
-class Features:
-    """What an event's utility is predicted from.
-
-    Attributes:
-        types: T, how many types there are.
-        length: L_ω of the pane, in events or microseconds.
-        is_timed: whether it is in microseconds.
-        frequency_bin: how many successive frequencies are one.
-        attributes: the names of those that count.
-        edges: (A, V) where their values are cut into ranges.
-        bins: of positions, on the granularity of windows; 0 on that of the stream.
-        seed: of the Zobrist numbers.
-    """
-
-    types: int
-    length: int
-    is_timed: bool
-    frequency_bin: int
-    attributes: tuple[str, ...]
-    edges: Floats
-    bins: int
-    seed: int
-
-    def pane(self) -> Pane:
-        """Return a pane that begins with the stream."""
-        return Pane(self.length, self.is_timed, self.types)
-
-    def ranges(self, columns: Mapping[str, Floats]) -> Ints:
-        """Return the ranges of attributes: (A, n)."""
-        rows = [ranges_of(columns[name], edges) for name, edges in zip(self.attributes, self.edges, strict=True)]
-        return np.stack(rows) if rows else np.zeros((0, 0), np.int64)
-
-    def keys(self, types: Ints, at: Ints, begins: Ints, ranges: Ints) -> Ints:
-        """Return the Zobrist keys of events, with their types in them."""
-        longest = 64 * self.frequency_bin if self.is_timed else self.length
-        values = self.edges.shape[1] + 2
-        zobrist = Zobrist.made(self.types, longest, len(self.attributes), values, self.frequency_bin, self.seed)
-        return with_type(zobrist.keys(types, at, begins, ranges), types[at])
-
-    def rows(self, types: Ints, at: Ints, begins: Ints, ranges: Ints) -> Floats:
-        """Return the features of events for trees: (n, 1 + T + A)."""
-        often = frequencies(types, at, begins, self.types) // self.frequency_bin
-        parts = [types[at][:, None], often, ranges.T.reshape(len(at), len(self.attributes))]
-        return np.concatenate(parts, axis=1).astype(np.float64)
-
-
-def with_position(keys: Ints, at: Ints) -> Ints:
-    """Return keys in which the cell of a position is, too."""
-    joint: Ints = (keys.view(np.uint64) ^ mixed(at, _POSITION_SEED)).view(np.int64)
-    return joint
-
-
-@dataclass(frozen=True)
-class Observed:
-    """Aggregated observations S_g: what was seen alike is one (equation 6.2).
-
-    Attributes:
-        places: (K,) of one pair or event of each kind among all.
-        which: (n,) the kind of each.
-        keys: (K,).
-        utilities: (K,) U_e = M / O (equation 6.3).
-        counts: (K,) O.
-    """
-
-    places: Ints
-    which: Ints
-    keys: Ints
-    utilities: Floats
-    counts: Floats
-
-    @classmethod
-    def of(cls, keys: Ints, worth: Floats) -> Observed:
-        """Put observations together.
-
-        Args:
-            keys: (n,) of what was observed.
-            worth: (n,) the weighted number of matches that each contributed to.
-
-        Examples:
-            >>> Observed.of(np.array([4, 4, 9, 4, 9]), np.array([1.0, 0, 0, 1, 1])).utilities.round(2).tolist()
-            [0.67, 0.5]
-        """
-        found, places, which = np.unique(keys, return_index=True, return_inverse=True)
-        counts = np.bincount(which).astype(np.float64)
-        return cls(places, which, found, np.bincount(which, weights=worth) / counts, counts)
 
 
 @dataclass
@@ -134,6 +43,7 @@ class Gspice(Strategy):
 
     trees: ClassVar[int] = 0
     follows: ClassVar[bool] = True
+    PANE: ClassVar[int] = 10  # events
 
     features: Features
     table: HashTable
@@ -152,7 +62,7 @@ class Gspice(Strategy):
         cls,
         history: History,
         *,
-        pane: int = 10,
+        pane: int = PANE,
         pane_is_timed: bool = False,
         frequency_bin: int = 1,
         attribute_ranges: int = 10,
@@ -177,42 +87,53 @@ class Gspice(Strategy):
         """
         names = tuple(history.columns) if attributes is None else attributes
         edges = [edges_of(history.columns[name], attribute_ranges) for name in names]
-        width = max((len(each) for each in edges), default=0)
-        padded = np.stack([np.concatenate([each, np.full(width - len(each), np.inf)]) for each in edges]) if edges \
-            else np.zeros((0, 0))  # fmt: skip
-        bins = positions if cls.level == "window" else 0
-        features = Features(
-            len(history.names), pane, pane_is_timed, frequency_bin, names, padded, bins, seed
+        features = cls.features_of(
+            len(history.names), names, edges, pane=pane, pane_is_timed=pane_is_timed, frequency_bin=frequency_bin,
+            positions=positions, seed=seed,
         )  # fmt: skip
-        return cls._learned(history, features, depth, seed, **options)
+        return cls.of(features, cls.observed(history, features), depth=depth, seed=seed, **options)
 
     @classmethod
-    def _learned(cls, history: History, features: Features, depth: int, seed: int, **options: Any) -> Self:
+    def features_of(
+        cls, types: int, attributes: tuple[str, ...], edges: Sequence[Floats], *, pane: int = PANE,
+        pane_is_timed: bool = False, frequency_bin: int = 1, positions: int = 20, seed: int = 1,
+    ) -> Features:  # fmt: skip
+        """Return what utilities are predicted from; `edges` are those of the ranges of each attribute."""
+        width = max((len(each) for each in edges), default=0)
+        padded = np.full((len(edges), width), np.inf)
+        for row, each in zip(padded, edges, strict=True):
+            row[: len(each)] = each
+        bins = positions if cls.level == "window" else 0
+        return Features(types, pane, pane_is_timed, frequency_bin, attributes, padded, bins, seed)
+
+    @classmethod
+    def observed(cls, history: History, features: Features) -> Observed:
+        """Gather statistics (section 6.2.2)."""
         types, at, begins = features.pane().follow(history.types, history.times)
         ranges = features.ranges(history.columns).reshape(len(features.attributes), len(types))
-        keys, rows, worth, place = cls._observations(history, features, features.keys(types, at, begins, ranges))
-        seen = Observed.of(keys, worth)
-        cell = np.zeros(len(rows), np.int64) if place is None else place
-        width = max(1, features.bins)
-        flat = history.types[rows] * width + cell
-        sums = [np.bincount(flat, weights=w, minlength=len(history.names) * width) for w in (worth, np.ones(len(rows)))]
-        otherwise = (sums[0] / np.maximum(sums[1], 1)).reshape(len(history.names), width)
-        table, forest = HashTable.of(seen.keys, seen.utilities), no_trees()
-        utilities = seen.utilities[seen.which]
+        keys, rows, worth, cell = cls._observations(history, features, features.keys(types, at, begins, ranges))
+        seen, places = Observed.of(keys, history.types[rows], cell, worth)
+        if not cls.trees:
+            return seen
+        chosen = rows[places]
+        inputs = features.rows(types, at[chosen], begins[chosen], ranges[:, chosen])
+        if cls.level == "window":
+            inputs = np.concatenate([inputs, seen.cells[:, None]], axis=1)
+        return seen.with_inputs(inputs)
+
+    @classmethod
+    def of(cls, features: Features, seen: Observed, *, depth: int = 12, seed: int = 1, **options: Any) -> Self:
+        """Predict utilities from statistics (section 6.2.3)."""
+        table, forest, utilities = HashTable.of(seen.keys, seen.utilities), no_trees(), seen.utilities
         if cls.trees:
-            chosen = rows[seen.places]
-            inputs = features.rows(types, at[chosen], begins[chosen], ranges[:, chosen])
-            if place is not None:
-                inputs = np.concatenate([inputs, cell[seen.places][:, None]], axis=1)
-            forest = Forest.trained(inputs, seen.utilities, seen.counts, trees=cls.trees, depth=depth, seed=seed)
-            table, utilities = HashTable.of(np.zeros(0, np.int64), np.zeros(0)), forest.predict(inputs)[seen.which]
-        occurrences = Occurrences.of(utilities, np.full(len(rows), 1.0 / max(1, len(rows))))
+            forest = Forest.trained(seen.inputs, utilities, seen.counts, trees=cls.trees, depth=depth, seed=seed)
+            table, utilities = HashTable.of(np.zeros(0, np.int64), np.zeros(0)), forest.predict(seen.inputs)
+        otherwise = seen.means(features.types, max(1, features.bins))
+        occurrences = Occurrences.of(utilities, seen.counts / max(1.0, float(seen.counts.sum())))
         return cls(features, table, forest, otherwise, occurrences.values, occurrences.cumulative, seed, **options)
 
     @classmethod
-    def _observations(
-        cls, history: History, features: Features, keys: Ints
-    ) -> tuple[Ints, Ints, Floats, Ints | None]:  # fmt: skip
+    def _observations(cls, history: History, features: Features, keys: Ints) -> tuple[Ints, Ints, Floats, Ints]:
         """Return, of what is observed: its key, its event, the matches it contributed to, the cell of its position."""
         raise NotImplementedError
 
@@ -249,11 +170,12 @@ class GspiceS(Gspice):
     level: ClassVar[Level] = "stream"
 
     @classmethod
-    def _observations(cls, history: History, features: Features, keys: Ints) -> tuple[Ints, Ints, Floats, Ints | None]:
+    def _observations(cls, history: History, features: Features, keys: Ints) -> tuple[Ints, Ints, Floats, Ints]:
         worth = np.zeros(len(history.types))
         for query in history.queries:
             worth += query.weight * np.bincount(query.completed.rows, minlength=len(worth))
-        return keys, np.arange(len(keys)), worth, None
+        rows = history.events()
+        return keys[rows], rows, worth[rows], np.zeros(len(rows), np.int64)
 
     def utilities(self, view: View) -> Floats:
         """Return what each event is worth: (e,)."""
@@ -277,7 +199,7 @@ class GspiceW(Gspice):
     level: ClassVar[Level] = "window"
 
     @classmethod
-    def _observations(cls, history: History, features: Features, keys: Ints) -> tuple[Ints, Ints, Floats, Ints | None]:
+    def _observations(cls, history: History, features: Features, keys: Ints) -> tuple[Ints, Ints, Floats, Ints]:
         rows, windows = history.pairs()
         every = -(-len(rows) // _MOST_PAIRS)
         chosen = windows % every == 0

@@ -9,8 +9,8 @@ import numpy as np
 
 from penstock.plan.tables import Floats
 from penstock.shedding.deciding import by_state
-from penstock.shedding.history import History
 from penstock.shedding.strategies.strategy import Strategy
+from penstock.shedding.summing import Tables
 from penstock.shedding.thresholds import NOTHING, Occurrences, Threshold
 from penstock.shedding.views import Decision, Effort, Level, View
 
@@ -53,7 +53,7 @@ class HspicePM(Strategy):
         self._threshold = NOTHING
 
     @classmethod
-    def fitted(cls, history: History, **options: Any) -> Self:
+    def fitted(cls, history: Tables, **options: Any) -> Self:
         """Count contributions to runs that completed, and how often events met runs."""
         virtual = [query.open_runs.astype(np.float64) for query in history.queries]
         tables = tuple(
@@ -98,7 +98,7 @@ class HspiceW(Strategy):
         self._thresholds: list[Threshold] = [NOTHING] * len(self.tables)
 
     @classmethod
-    def fitted(cls, history: History, **options: Any) -> Self:
+    def fitted(cls, history: Tables, **options: Any) -> Self:
         """Learn as hSPICE-PM does, and the utility of events with all runs of a window."""
         of_runs = HspicePM.fitted(history)
         shares = history.event_counts() / max(1, history.windows)

@@ -83,7 +83,7 @@ def collect(
     pairs = weighted(queries)
     columns, resolver = resolve(frame, type, time, by, seq, None, ())
     spec = replace(
-        _spec(pairs, columns, resolver, schema or resolver.schema()),
+        spec_of_sums(pairs, columns, resolver, schema or resolver.schema()),
         functions=dict(functions or {}), remotes=dict(remotes or {}), max_runs=max_runs,
         plan="automaton" if runs or model == "transition" else plan,
     )  # fmt: skip
@@ -104,7 +104,9 @@ def _check_options(frame: DataFrame, model: str, positions: int, *, runs: bool) 
         raise DetectError(f"positions={positions!r}\n  fix: give a number of bins, 1 or more")
 
 
-def _spec(pairs: Sequence[tuple[ast.Query, float]], columns: Columns, resolver: Resolver, schema: Schema) -> Spec:
+def spec_of_sums(
+    pairs: Sequence[tuple[ast.Query, float]], columns: Columns, resolver: Resolver, schema: Schema
+) -> Spec:
     """Return what workers are told."""
     for query, _ in pairs:
         check_fits(query, columns, schema)
