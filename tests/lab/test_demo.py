@@ -13,7 +13,7 @@ import json, sys
 from pathlib import Path
 from rich.console import Console
 from penstock.lab.demo.running import run
-facts = run(Path(sys.argv[1]), Console(stderr=True), seconds=10.0, rows=200_000, history=60_000)
+facts = run(Path(sys.argv[1]), Console(stderr=True), seconds=10.0, rows=200_000, history=60_000, overload=4.0)
 for cells in ("sent_by_cell", "shed_by_cell"):
     facts[cells] = sum(facts[cells].values())
 print(json.dumps(facts))
@@ -25,11 +25,11 @@ def test_the_demo(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     facts = json.loads(done.stdout)
-    assert facts["rate"] == 2 * facts["capacity"] > 0
+    assert facts["rate"] == 4 * facts["capacity"] > 0
     assert facts["truth"] > 0
     without, kept = facts["runs"]["without shedding"], facts["runs"]["with shedding"]
     assert without["shed"] == 0
-    assert kept["shed"] > 0 or kept["p99"] <= facts["bound"], "what is late needs shedding"
+    assert kept["shed"] > 0
     assert facts["shed_by_cell"] == kept["shed"]
     for each in (without, kept):
         assert each["matches"] == facts["truth"] - each["false_negatives"] + each["false_positives"]

@@ -68,7 +68,8 @@ class Told:
 
 
 def run(
-    folder: Path, console: Console, seconds: float = 20.0, rows: int = ROWS, history: int = HISTORY
+    folder: Path, console: Console, seconds: float = 20.0, rows: int = ROWS, history: int = HISTORY,
+    overload: float = 2.0,
 ) -> dict[str, Any]:  # fmt: skip
     """Run the demo, and write report.html and latency.svg into a folder; return the facts.
 
@@ -78,12 +79,13 @@ def run(
         seconds: how long each of the two streams is fed.
         rows: how many quotes are made.
         history: how many of them, the first, are learned from.
+        overload: how many times as much is sent as this machine can process.
     """
     with tempfile.TemporaryDirectory() as name, Told(console) as told:
         told.begin("starting Spark")
         spark = session("penstock-demo", **_SETTINGS)
         try:
-            facts, runs = _played(spark, Path(name), told, seconds, rows, history)
+            facts, runs = _played(spark, Path(name), told, seconds, rows, history, overload)
         finally:
             spark.stop()
         told.begin("")
@@ -95,7 +97,7 @@ def run(
 
 
 def _played(
-    spark: Any, folder: Path, told: Told, seconds: float, rows: int, history: int
+    spark: Any, folder: Path, told: Told, seconds: float, rows: int, history: int, overload: float
 ) -> tuple[dict[str, Any], dict[str, Played]]:  # fmt: skip
     told.begin(f"making {rows:,} quotes")
     past, future = written(spark, rows, history, folder)
@@ -103,12 +105,12 @@ def _played(
     fitted = espice_of(collect(spark.read.parquet(str(past)), query()))
     told.begin("finding out what this machine can do")
     capacity = _capacity(spark, future, folder)
-    rate = 2 * capacity
+    rate = overload * capacity
     points = [(rate / 10, 4.0), (rate, 5.0), (rate, seconds)]
     shed = pk.Shedding(bound=f"{BOUND_S} s", strategy="espice", model=fitted.strategy, types=fitted.types)
     runs: dict[str, Played] = {}
     for name, how in (("without shedding", None), ("with shedding", shed)):
-        told.begin(f"200 % ({rate:,.0f} events/s) {name}")
+        told.begin(f"{100 * overload:.0f} % ({rate:,.0f} events/s) {name}")
         runs[name] = play(spark, future, points, how, told.batch)
     told.begin("finding all matches, as a batch")
     sent = min(sent_by(seconds, points), rows - history)
