@@ -8,10 +8,11 @@ import pytest
 
 from penstock.lab.cells import settings
 from penstock.lab.claims import outcomes
-from penstock.lab.data import QueryFileError, query_of
+from penstock.lab.data import QueryFileError, halves_of, query_of, table_of
 from penstock.lab.judging import Row, Verdict
 from penstock.lab.measures import MEASURES
-from penstock.lab.spec import QueryText, SpecError, chosen, spec_of, specs
+from penstock.lab.spec import Data, QueryText, SpecError, chosen, spec_of, specs
+from tests.lab.tiny import tiny
 
 # What issue 6 asks for.
 THESIS = [
@@ -91,6 +92,24 @@ def test_a_spec_that_does_not_fit_together_is_refused(change: dict[str, object],
     spec_of(dict(given), "x")
     with pytest.raises(ValueError, match=message):
         spec_of({**given, **change}, "x")
+
+
+@pytest.mark.parametrize("keep_moves", [0.0, 0.004])
+def test_what_is_learned_from_comes_before_the_runs(keep_moves: float) -> None:
+    half = Data(source="stocks", rows=4000, keep_moves=keep_moves, options={"symbols": 20, "followers": 10})
+    past, events = halves_of(half, 1)
+    assert past.num_rows + events.num_rows == table_of(half, 1).num_rows
+    assert past.num_rows == table_of(half, 1).num_rows // 2
+    past, events = halves_of(half.model_copy(update={"rows": 1000, "train_rows": 3000}), 1)
+    assert past.num_rows > events.num_rows > 0
+    assert past.column("ts")[-1].as_py() <= events.column("ts")[0].as_py()
+    assert past.num_rows + events.num_rows == table_of(half, 1).num_rows
+
+
+def test_a_quick_run_learns_from_as_much() -> None:
+    given = {"source": "synthetic", "rows": 1000, "train_rows": 2000}
+    quick, whole = (next(settings(tiny(data=given), 1, is_quick=each)).experiment.data for each in (True, False))
+    assert (quick.rows, quick.train_rows, whole.rows, whole.train_rows) == (250, 2000, 1000, 2000)
 
 
 def test_a_query_without_a_parameter_is_refused() -> None:

@@ -54,6 +54,19 @@ def test_influence_is_what_ties_followers_to_leaders() -> None:
     assert max(moves) < 1.05 * min(moves)  # what symbols do by themselves stays the same
 
 
+def test_the_market_is_what_symbols_have_in_common() -> None:
+    def moves(market: float) -> np.ndarray:
+        stream = Stocks(symbols=11, leaders=1, followers=10, episodes=0, market=market)
+        close = np.concatenate([stream.block(day).column("close").to_numpy() for day in range(3)])
+        return np.diff(np.log(close.reshape(-1, 11)), axis=0)  # without others, symbols quote in the same order
+
+    alone, together = moves(0.0), moves(1.0)
+    among = ~np.eye(11, dtype=np.bool_)
+    assert abs(np.corrcoef(alone.T)[among].mean()) < 0.02
+    assert 0.4 < np.corrcoef(together.T)[among].mean() < 0.5
+    assert np.allclose(alone.std(), together.std(), rtol=0.1)
+
+
 def test_without_episodes_nothing_moves() -> None:
     stream = Stocks(episodes=0)
     assert quotes(stream.table(blocks(stream, 5))).moves[0.01] < 0.001

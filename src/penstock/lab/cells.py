@@ -78,7 +78,11 @@ def settings(spec: Spec, seeds: int, *, is_quick: bool, rows: float = 1.0) -> It
     """
     for given in spec.experiments:
         share = rows * (QUICK_ROWS if is_quick else 1.0)
-        data = given.data.model_copy(update={"rows": max(2, round(given.data.rows * share))})
+        data = given.data.model_copy(
+            update={
+                "rows": max(2, round(given.data.rows * share)), "train_rows": round(given.data.train_rows * rows),
+            }
+        )  # fmt: skip
         experiment = given.model_copy(update={"data": data})
         for seed in range(1, seeds + 1):
             for values in _groups(experiment, is_quick=is_quick):

@@ -39,6 +39,17 @@ def table_of(data: Data, seed: int) -> pa.Table:
     return moved(table, data.keep_moves) if data.keep_moves else table
 
 
+def halves_of(data: Data, seed: int) -> tuple[pa.Table, pa.Table]:
+    """Return the events of a stream that are learned from, and those of the runs, which come after them."""
+    if not data.train_rows:
+        events = table_of(data, seed)
+        half = events.num_rows // 2
+        return events.slice(0, half), events.slice(half)
+    whole = table_of(data.model_copy(update={"rows": data.train_rows + data.rows}), seed)
+    half = table_of(data.model_copy(update={"rows": data.train_rows}), seed).num_rows
+    return whole.slice(0, half), whole.slice(half)
+
+
 def moved(table: pa.Table, share: float) -> pa.Table:
     """Return the quotes that differ by at least this share from the symbol's quote before.
 

@@ -25,7 +25,7 @@ MEASURES: dict[str, Measure] = {
     "strict_fp": Measure("false positives, strict", is_share=True),
     "relaxed_fn": Measure("false negatives, relaxed", is_share=True),
     "relaxed_fp": Measure("false positives, relaxed", is_share=True),
-    "drop_ratio": Measure("dropped events", is_share=True),
+    "drop_ratio": Measure("dropped events or runs", is_share=True),
     "runs_dropped": Measure("dropped runs"),
     "overdue": Measure("events let go unseen", is_share=True),
     "latency_max": Measure("greatest latency (s)"),

@@ -34,13 +34,16 @@ class Data(_Part):
 
     Attributes:
         source: the name of a generator, or of a recorded data set's reader.
-        rows: how many events are made or read; the first half is for training, the second for the runs.
+        rows: how many events are made or read; the first half is for training, the second for the runs. With
+            `train_rows`, all of them are for the runs.
+        train_rows: how many more come before and are learned from; a quick run has as many. 0: half of the rows.
         keep_moves: of stock quotes, keep those that moved by this share (thesis 6.3.1 keeps moves of 0.4 %).
         options: the parameters of the generator, or of the reader.
     """
 
     source: Literal["stocks", "soccer", "buses", "synthetic", "minute-bars", "soccer-match"]
     rows: Annotated[int, Field(gt=0)]
+    train_rows: Annotated[int, Field(ge=0)] = 0
     keep_moves: Annotated[float, Field(ge=0, lt=1)] = 0.0
     options: dict[str, Value] = {}
 
@@ -70,7 +73,7 @@ class StrategyChoice(_Part):
     """
 
     name: str
-    options: dict[str, Value] = {}
+    options: dict[str, Value | tuple[str, ...]] = {}
 
     @model_validator(mode="after")
     def _known(self) -> Self:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.lab.cells import Cell, Setting
-from penstock.lab.data import query_of, table_of
+from penstock.lab.data import halves_of, query_of
 from penstock.lab.spec import Experiment, Value
 from penstock.pattern import ast
 from penstock.runtime.clocks import VirtualClock
@@ -89,8 +89,7 @@ def _prepare(experiment: Experiment, path: str, value: Value | None, seed: int, 
     data = experiment.data
     if kind == "data":
         data = data.model_copy(update={"options": {**data.options, **given}})
-    events = table_of(data, seed)
-    half = events.num_rows // 2
+    past, events = halves_of(data, seed)
     changed = given if kind in ("query", "test") else {}
     queries = [(query_of(each, changed), each.weight) for each in experiment.queries]
     learned_from = [(query_of(each, given if kind == "query" else {}), each.weight) for each in experiment.queries]
@@ -98,12 +97,12 @@ def _prepare(experiment: Experiment, path: str, value: Value | None, seed: int, 
     if kind == "cost" and value is not None:
         factors[0] *= float(value)
     costs = Costs(**{**vars(costs), "factors": tuple(factors)})
-    bins = _bins(learned_from, events.slice(0, half), int(value)) if kind == "bin" and value is not None else None
-    learned = unshed(learned_from, events.slice(0, half), costs, is_split=True, bins=bins)
+    bins = _bins(learned_from, past, int(value)) if kind == "bin" and value is not None else None
+    learned = unshed(learned_from, past, costs, is_split=True, bins=bins)
     costs = costs.scaled(learned.capacity / experiment.capacity)
     learned = _slower(learned, learned.capacity / experiment.capacity)
-    truth = unshed(queries, events.slice(half), costs, is_split=True, is_observed=False)
-    return Prepared(queries, events.slice(half), costs, learned, truth)
+    truth = unshed(queries, events, costs, is_split=True, is_observed=False)
+    return Prepared(queries, events, costs, learned, truth)
 
 
 def _slower(learned: Unshed, factor: float) -> Unshed:
@@ -146,7 +145,7 @@ def _run(cell: Cell, experiment: Experiment, prepared: Prepared, options: Mappin
     )()  # fmt: skip
     done = time.perf_counter()
     return {
-        **_quality(run, prepared, operator, settled), **_load(run, experiment, float(arrivals[settled])),
+        **_quality(run, prepared, operator, settled), **_load(run, experiment),
         "curve": [float(part.max(initial=0.0)) for part in np.array_split(run.latencies, CURVE)],
         "match_probability": prepared.match_probability, "events": operator.stream.size, "pairs": run.pairs,
         "overhead": run.overhead, "model_seconds": built - begun, "run_seconds": done - built,
@@ -189,11 +188,9 @@ def _quality(run: Run, prepared: Prepared, operator: Operator, settled: int) -> 
     }  # fmt: skip
 
 
-def _load(run: Run, experiment: Experiment, settled: float) -> Row:
-    late = [moment for moment in run.moments if moment.at >= settled] or run.moments
-    pairs = sum(moment.pairs for moment in late)
+def _load(run: Run, experiment: Experiment) -> Row:
     return {
-        "drop_ratio": sum(moment.shed for moment in late) / max(1, pairs), "runs_dropped": run.runs_dropped,
+        "drop_ratio": run.drop_ratio, "runs_dropped": run.runs_dropped,
         "overdue": run.overdue / max(1, len(run.latencies)), "latency_max": float(run.latencies.max(initial=0.0)),
         "latency_p50": run.percentile(0.5), "latency_p99": run.percentile(0.99), "latency_p999": run.percentile(0.999),
         "over_bound": run.over(experiment.bound),

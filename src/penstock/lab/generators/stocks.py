@@ -29,6 +29,8 @@ CONTRARIAN_LOYALTY = 0.28
 NEAR = 10  # C1 to C10 follow always, but for C5, later ones less surely
 FAR_LOYALTY = 0.86
 
+MARKET = 0.00045  # the deviation of what all symbols move by in a minute
+
 Floats = NDArray[np.float64]
 
 
@@ -52,6 +54,8 @@ class Stocks(Generator):
             at another time, up or down by chance: what a symbol does by itself is the same for any influence.
         move: what each move of an episode exceeds, as a share of the price.
         episodes: per trading day; each has its share of the day to itself.
+        market: how much of what all symbols have in common there is: 1, as in recorded quotes; 0, none, and each symbol
+            moves by itself as much as it would have.
 
     Examples:
         >>> Stocks(seed=1).block(0).select(["type", "ts", "close"]).slice(0, 1).to_pylist()
@@ -65,6 +69,7 @@ class Stocks(Generator):
     influence: Annotated[float, Field(ge=0, le=1)] = 0.95
     move: Annotated[float, Field(gt=0, lt=0.2)] = 0.01
     episodes: Annotated[int, Field(ge=0, le=DAY_MINUTES // (2 * EPISODE_MINUTES))] = 6
+    market: Annotated[float, Field(ge=0, le=1)] = 1.0
 
     def __post_init__(self) -> None:
         if self.leaders + self.followers > self.symbols:
@@ -137,7 +142,8 @@ class Stocks(Generator):
         active = self.leaders + self.followers
         scale = np.exp(self.numbers(0).normal(np.log(0.0007), 0.6, self.symbols))
         scale[:active] = 0.0005
-        common = random.normal(0, 0.00045, (DAY_MINUTES, 1))
+        scale = np.hypot(scale, MARKET * np.sqrt(1 - self.market**2))
+        common = random.normal(0, MARKET, (DAY_MINUTES, 1)) * self.market
         walk = np.cumsum(common + scale * random.standard_normal((DAY_MINUTES, self.symbols)), axis=0)
         left = np.arange(1, DAY_MINUTES + 1)[:, None] / DAY_MINUTES
         noise: Floats = walk - left * walk[-1]
