@@ -22,7 +22,7 @@ from penstock.plan.costs import (
 )
 from penstock.plan.planning import plan
 from penstock.plan.statistics import Statistics
-from penstock.plan.tree import Tree, cheapest, choose, cost, join, leaf, model_of, splits, tree_plan
+from penstock.plan.tree import Tree, cheapest, choose, cost, join, leaf, model_of, splits, tree_plan, tree_to_take
 
 A, B, C = 0, 1, 2
 AB, ABC = 0b011, 0b111
@@ -144,8 +144,12 @@ def test_the_chosen_tree_is_the_cheapest_of_all(seed: int) -> None:
     )
     costs = [cost(tree, found) for tree in all_trees(found.query.all)]
     assert len(costs) == (15 if "D" in pattern else 3)
-    assert cost(cheapest(found), found) == min(costs)
+    best = cheapest(found)
+    assert best is not None
+    assert cost(best, found) == min(costs)
     assert len(set(costs)) > 1
+    assert cheapest(found, 1.01 * min(costs)) == best
+    assert cheapest(found, 0.99 * min(costs)) is None
 
 
 def test_the_rarest_is_joined_first() -> None:
@@ -165,6 +169,24 @@ def test_a_rare_last_type_makes_the_tree_cheaper_than_the_automaton() -> None:
     assert choice.automaton_cost is not None
     assert choice.is_tree
     assert choice.tree.cost * 2 < choice.automaton_cost
+
+
+@pytest.mark.parametrize("rate", [10.0**k for k in range(-5, 3)])
+def test_the_tree_to_take_is_the_one_that_the_costs_say(rate: float) -> None:
+    asked = plan(parse("PATTERN SEQ(A a, B b, C c, D d) WHERE a.v < b.v AND c.v < d.v WITHIN 100 s"))
+    known = Statistics({"A": 1, "B": 1, "C": 1, "D": rate})
+    choice = choose(asked, known)
+    assert choice.tree is not None
+    assert choice.is_tree == (rate < 0.1)
+    assert tree_to_take(asked, known, choice.tree.query) == (choice.tree.tree if choice.is_tree else None)
+    assert tree_to_take(asked, known, choice.tree.query, is_must=True) == choice.tree.tree
+
+
+def test_there_is_a_tree_though_costs_are_beyond_numbers() -> None:
+    steps = ", ".join(f"T{n} v{n}" for n in range(40))
+    found = tree_plan(plan(parse(f"PATTERN SEQ({steps}) WITHIN 1000 d")), Statistics(rate=1e6))
+    assert found is not None
+    assert found.tree.variables == (1 << 40) - 1
 
 
 @pytest.mark.parametrize("count", [11, 16])

@@ -18,7 +18,7 @@ from penstock.plan.joins import join_query
 from penstock.plan.planning import Plan
 from penstock.plan.statistics import Sample, Statistics, estimate
 from penstock.plan.tables import Bools, Floats, Ints
-from penstock.plan.tree import Tree, choose, join, leaf, tree_tables
+from penstock.plan.tree import Tree, join, leaf, tree_tables, tree_to_take
 
 _T = TypeVar("_T")
 _SAMPLE, _PAIRS = 4096, 500  # events, the newest ones, and pairs of them that statistics are estimated from
@@ -221,19 +221,19 @@ class Chooser:
         """
         statistics = self._statistics(store, types)
         if self._known is None or not statistics.is_near(self._known):
-            choice = choose(self._plan, statistics, self._query)
-            is_tree = choice.tree is not None and (self._is_must or choice.is_tree)
-            self._best = choice.tree.tree if choice.tree is not None and is_tree else None
+            self._best = tree_to_take(self._plan, statistics, self._query, is_must=self._is_must)
             self._known = statistics
         return self._best
 
     def _statistics(self, store: Store, types: Ints) -> Statistics:
         """Estimate rates and selectivities."""
-        count = min(_SAMPLE, store.size, len(types))
+        count, parts = min(_SAMPLE, store.size, len(types)), None
         chosen = slice(store.size - count, store.size)
+        if self._query.is_partitioned:
+            parts = store.events[layout.EVENT_PART, chosen]
         sample = Sample(
             tuple(store.reader.types.state()), types[len(types) - count :], store.events[layout.EVENT_TS, chosen],
-            store.columns[:, chosen], store.constants(), store.ranks(), store.events[layout.EVENT_PART, chosen],
+            store.columns[:, chosen], store.constants(), store.ranks(), parts,
         )  # fmt: skip
         return estimate(self._plan, sample, self._query, pairs=_PAIRS)
 

@@ -17,6 +17,7 @@ from penstock.kernel.observing import runs_in_reach
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.scanning import reach_of
 from penstock.plan.layout import (
+    CARD_REACH,
     EVENT_PART,
     GROUP_FROM,
     GROUP_KIND,
@@ -27,6 +28,7 @@ from penstock.plan.layout import (
     HAS_CREATED,
     HAS_EVENTS,
     HAS_GROUPS,
+    HAS_LEFT,
     HAS_MATCHES,
     HELD_FIRST,
     HELD_NODE,
@@ -70,6 +72,8 @@ from penstock.plan.tables import Ints
 def leave(m: PlainMemory, state: int, run: int) -> None:
     """Let a run leave its state."""
     m.registers[REACH, run] = math.nan
+    if len(m.cards) > 0:
+        m.cards[run, CARD_REACH] = HAS_LEFT
     m.segments[SEGMENT_DEAD, state] += 1
 
 

@@ -16,6 +16,7 @@ from math import prod
 from penstock.plan.joins import JoinCondition, JoinQuery, members
 from penstock.plan.statistics import Statistics
 
+MOST_COST = 1e280  # so that sums of what is too much can be compared
 MOST_PREFIXES = 20_000  # of an automaton's runs that are counted: AND of n events has 2^n
 
 
@@ -115,7 +116,7 @@ class Model:
         times: Times = TREE_TIMES,
     ) -> None:
         self.query, self.statistics, self.window_s, self.times = query, statistics, window_s, times
-        self._columns = columns
+        self.columns = columns
         self.rates = [statistics.rate_of(types) for types in query.types]
         self._selectivities = {each.text: self._selectivity(each) for each in query.conditions}
         self.stored, self.new = cache(self._stored), cache(self._new)
@@ -125,7 +126,7 @@ class Model:
         used = {condition.same} if condition.same >= 0 else set()
         if condition.term is not None:
             used = {column for _, _, column in condition.term.program() if column >= 0}
-        names = [self._columns[column] for column in used if column < len(self._columns)]
+        names = [self.columns[column] for column in used if column < len(self.columns)]
         return self.statistics.selectivity(condition, names)
 
     # --- how many ---
@@ -198,10 +199,12 @@ class Model:
         changing = self.times.arrive if side & (side - 1) == 0 else self.times.create if other else self.times.match
         if other and self.is_kept(side, other):
             changing += self.times.remove
-        return sum(
+        total = sum(
             self.rates[v] * arrival_time([(self.peer(side, other, v) if other else 0.0, changing, self.new(side, v))])
             for v in members(side)
+            if self.query.can_be_last(v, side)  # others make nothing new
         )
+        return min(MOST_COST, total)
 
     def automaton(self) -> float:
         """Return what the automaton costs per second: it stores a run for every set of variables bound so far."""

@@ -7,6 +7,7 @@ that one comes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -127,7 +128,19 @@ def tree_plan(plan: Planned, statistics: Statistics, query: JoinQuery | None = N
         return None
     model = model_of(plan, statistics, query)
     tree = cheapest(model)
+    assert tree is not None
     return TreePlan(model.query, tree, cost(tree, model), model)
+
+
+def tree_to_take(plan: Planned, statistics: Statistics, query: JoinQuery, *, is_must: bool = False) -> Tree | None:
+    """Return the tree that an engine should take, or must; None: the automaton. Like `choose`, which takes longer."""
+    model = model_of(plan, statistics, query)
+    return cheapest(model) if is_must else cheapest(model, CLEARLY * automaton_cost(model))
+
+
+def automaton_cost(model: Model) -> float:
+    """Return what the automaton of a query costs, whose trees a model is of."""
+    return Model(model.query, model.statistics, model.window_s, model.columns, AUTOMATON_TIMES).automaton()
 
 
 def choose(plan: Planned, statistics: Statistics, query: JoinQuery | None = None) -> Choice:
@@ -135,10 +148,7 @@ def choose(plan: Planned, statistics: Statistics, query: JoinQuery | None = None
     tree = tree_plan(plan, statistics, query)
     if tree is None:
         return Choice(None, None, why_not(plan))
-    query, model = tree.query, tree.model
-    columns = [column.name for column in plan.terms.columns]
-    automaton = Model(query, statistics, model.window_s, columns, AUTOMATON_TIMES)
-    return Choice(tree, automaton.automaton())
+    return Choice(tree, automaton_cost(tree.model))
 
 
 # --- enumeration -------------------------------------------------------------------------------------------------
@@ -155,29 +165,29 @@ def cost(tree: Tree, model: Model) -> float:
     return total
 
 
-def cheapest(model: Model) -> Tree:
-    """Return the cheapest tree, by dynamic programming over sets of variables.
+def cheapest(model: Model, limit: float = math.inf) -> Tree | None:
+    """Return the cheapest tree, by dynamic programming over sets of variables; None if all cost as much as `limit`.
 
     Of up to MOST_BUSHY variables all trees are considered; of up to MOST_LEFT_DEEP those that add one variable at a
     time, in any order; of more, those that join neighbours in the text.
     """
     count = len(model.query.names)
     cuts = splits if count <= MOST_BUSHY else _one_by_one if count <= MOST_LEFT_DEEP else _neighbours
+    limit -= model.share(model.query.all, 0)  # what all of them cost
 
     @cache
-    def best(variables: int) -> tuple[float, Tree]:
+    def best(variables: int) -> tuple[float, Tree | None]:
         if variables & (variables - 1) == 0:
             return 0.0, Tree(variables)
-        found: tuple[float, Tree] | None = None
+        least, tree = limit, None
         for left, right in cuts(variables):
             here = model.share(left, right) + model.share(right, left)
-            if found is None or here < found[0]:  # what is below only adds to it
-                below_left, below_right = best(left), best(right)
-                total = here + below_left[0] + below_right[0]
-                if found is None or total < found[0]:
-                    found = total, join(below_left[1], below_right[1])
-        assert found is not None
-        return found
+            if here >= least:  # what is below only adds to it
+                continue
+            (below_left, one), (below_right, other) = best(left), best(right)
+            if one is not None and other is not None and here + below_left + below_right < least:
+                least, tree = here + below_left + below_right, join(one, other)
+        return least, tree
 
     return best(model.query.all)[1]
 
