@@ -7,7 +7,7 @@ import pytest
 
 from penstock.runtime.measures import Run
 from penstock.shedding.chance import mixed
-from penstock.shedding.deciding import by_cell, by_level, chances
+from penstock.shedding.deciding import Cells, by_cell, by_level, chances
 from penstock.shedding.pane import Pane
 from penstock.shedding.views import View
 
@@ -48,18 +48,20 @@ def cells_of(position: int, size: int) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["one", "many", "short"])
-def test_by_level_says_what_the_slow_way_says(kind: str) -> None:
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_by_level_says_what_the_slow_way_says(kind: str, partitions: int) -> None:
     seen, numbers = view(kind), np.random.default_rng(1)
-    utilities = numbers.integers(0, 101, (TYPES, CELLS)).astype(np.uint8)
-    parts = np.arange(CELLS, dtype=np.uint16) // 3
-    shares = numbers.choice([0.0, 0.3, 0.8, 1.0], (3, 101))
+    utilities = numbers.integers(0, 101, (TYPES, CELLS))
+    utilities[1], utilities[2] = 45, 10 * (np.arange(CELLS) * partitions // CELLS)  # the same, if in a partition only
+    cells, below, at = Cells.of(utilities, partitions), np.array([45, 10, 70])[:partitions], np.full(partitions, 0.4)
+    shares = np.where(np.arange(101) < below[:, None], 1.0, np.where(np.arange(101) == below[:, None], 0.4, 0.0))
     wanted = []
     for row, window, position, size in zip(seen.rows, seen.windows, seen.positions, seen.sizes, strict=True):
-        cells = cells_of(int(position), int(size))
-        utility = round(float(np.mean([utilities[seen.types[row], cell] for cell in cells])))
+        whole = cells_of(int(position), int(size))
+        utility = round(float(np.mean([utilities[seen.types[row], cell] for cell in whole])))
         first = int(min(position, size - 1) * CELLS // size)
-        wanted.append(drawn(int(seen.numbers[row]), int(window)) < shares[parts[first], utility])
-    assert by_level(utilities, parts, chances(shares), seen, SEED).tolist() == wanted
+        wanted.append(drawn(int(seen.numbers[row]), int(window)) < shares[first * partitions // CELLS, utility])
+    assert by_level(cells, below, chances(at), seen, SEED).tolist() == wanted
     assert 0.2 < np.mean(wanted) < 0.8
 
 

@@ -33,7 +33,7 @@ class Step:
     Attributes:
         matches: as the engine gives them, of pairs.
         found: the same, to be compared.
-        ledgers: per query (n, 5) for the pairs of the slice; 0 for those that were shed.
+        ledgers: per query (n, 5) for the pairs of the slice, 0 for those that were shed; (0, 5) if none are kept.
         is_shed: (n,) pairs that were shed.
         hidden: (n,) of the runs that an event would have met in the window, the share that it was hidden from; the one
             that it may open counts as a run. None if nothing was hidden.
@@ -121,7 +121,8 @@ class Operator:
             is_shed |= decision.events[view.rows]
         is_over = self._is_limited[view.windows] if self._limit is not None else np.zeros(len(view), np.bool_)
         fed = np.flatnonzero(~(is_shed | is_over) if self._may_leave_out else ~is_over)
-        ledgers = [np.zeros((len(view), LEDGER_WIDTH), np.int64) for _ in self.queries]
+        has_ledgers = self.keeps_ledger or decision.worth is not None
+        ledgers = [np.zeros((len(view) * has_ledgers, LEDGER_WIDTH), np.int64) for _ in self.queries]
         taken = [np.zeros((len(fed), LEDGER_WIDTH), np.int64) for _ in self.queries]
         batch = self.stream.batch(start + view.rows[fed], view.windows[fed])
         left_out = None if self._may_leave_out else is_shed[fed]
@@ -140,7 +141,8 @@ class Operator:
             self._hidden_share = float(hidden.mean()) if len(hidden) else 0.0
             self._count_met(view, fed, met)
         for ledger, rows in zip(ledgers, taken, strict=True):
-            ledger[fed] = rows
+            if has_ledgers:
+                ledger[fed] = rows
         if decision.worth is not None:
             is_shed |= np.logical_and.reduce([ledger[:, SHED] > 0 for ledger in ledgers])
         return Step(matches, self._found(matches), ledgers, is_shed, hidden)
@@ -270,9 +272,9 @@ class Operator:
 
     def _left(self, windows: Ints, now: int) -> Floats:
         """Return the share of its events that each window has left."""
-        sizes, passed = self.stream.expected_sizes(windows, now), now - self.stream.starts[windows]
-        left: Floats = np.clip(1.0 - passed / np.maximum(sizes, 1), 0.0, 1.0)
-        return left
+        left: Floats = 1.0 - (now - self.stream.starts[windows]) / max(self.stream.expected_size(now), 1)
+        np.maximum(left, 0.0, out=left)
+        return np.minimum(left, 1.0, out=left)
 
     # --- history ----------------------------------------------------------------------------------------------
 

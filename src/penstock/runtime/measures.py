@@ -81,7 +81,7 @@ class Run:
         self.pairs += len(view)
         self.shed_pairs += shed
         if shed:
-            _count_cells(parts, view.types, view.offsets, view.positions, view.few_sizes, self.shed_by_cell)
+            _count_cells(parts, view.types, view.pairs_of_events, view.positions, view.few_sizes, self.shed_by_cell)
         return shed
 
     def percentile(self, share: float) -> float:
@@ -106,14 +106,13 @@ class Run:
 
 
 @entry
-def _count_cells(
-    shed: Floats | Bools, types: Ints, offsets: Ints, positions: Ints, sizes: Ints, counts: Floats
-) -> None:
+def _count_cells(shed: Floats | Bools, types: Ints, pairs: Ints, positions: Ints, sizes: Ints, counts: Floats) -> None:
     """Add what was shed by type and position; without a branch, which could not be foreseen."""
+    first = end = 0
     for row in range(len(types)):
-        kind, first = types[row], offsets[row]
-        while first < offsets[row + 1]:
-            size, stop = size_at(sizes, first), alike_until(sizes, first, offsets[row + 1])
+        kind, end = types[row], end + pairs[row]
+        while first < end:
+            size, stop = size_at(sizes, first), alike_until(sizes, first, end)
             scale = counts.shape[1] / size
             for k in range(first, stop):
                 counts[kind, int(min(positions[k], size - 1) * scale + 1e-9)] += shed[k]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 
@@ -150,17 +151,21 @@ class Loop:
         if self.slice_events is not None or self.shedder is None or not self._unit_time:
             return min(stop, at + (self.slice_events or 1024))
         seconds = (1 - self.shedder.f) * self.shedder.bound / _SLICES
-        units = seconds / max(self._unit_time, self._deciding_time())
-        end = int(np.searchsorted(self.operator.stream.work, self._work(at) + units))
+        end = self._after(at, seconds / max(self._unit_time, self._deciding_time()))
         return min(stop, max(at + _LEAST, min(end, at + _MOST)))
 
     def _unshed_end(self, at: int, end: int) -> int:
         """Return where a slice ends of which nothing is shed: sooner, if it is long because much was shed lately."""
         if self.slice_events is not None or self.shedder is None or not self._full_unit:
             return end
-        units = (1 - self.shedder.f) * self.shedder.bound / _ROOM / self._full_unit
-        latest = int(np.searchsorted(self.operator.stream.work, self._work(at) + units))
+        latest = self._after(at, (1 - self.shedder.f) * self.shedder.bound / _ROOM / self._full_unit)
         return min(end, max(at + _LEAST, latest))
+
+    def _after(self, at: int, units: float) -> int:
+        """Return the first event that comes so many events and pairs after another, or later."""
+        work = self.operator.stream.work
+        # A whole number: numpy would make floats of all of them first, which takes longer than a slice.
+        return int(work.searchsorted(math.ceil(min(int(work[at]) + units, int(work[-1]) + 1))))
 
     def _work(self, at: int) -> int:
         """Return how many events, and pairs of an event and a window, come before an event."""

@@ -53,6 +53,7 @@ class Stream:
         self.low, self.high, self.places = empty, empty, empty
         self.columns: dict[str, Floats] = {}  # numeric attributes, and how they have changed
         self.starts, self._sizes = empty, empty  # of windows: place of the first event; size, 0 if not known yet
+        self._ends = empty  # the places behind them
         self.work = np.zeros(1, np.int64)  # events and pairs before each event, and in all
         self._raw: dict[str, Any] = {}
 
@@ -103,24 +104,25 @@ class Stream:
         ends = np.searchsorted(self.low[is_in], np.arange(len(self.starts)), side="right")
         last = np.concatenate([rows, [self.size]])[ends] if len(rows) else ends
         self._sizes = np.maximum(np.minimum(last, self.size) - self.starts, 1)
+        self._ends = self.starts + self._sizes
 
     @property
     def sizes(self) -> Ints:
         """How many events each window has."""
         return self._sizes
 
-    def expected_sizes(self, windows: Ints, now: int) -> Ints:
-        """Return how many events windows are expected to have when event `now` comes.
+    def expected_size(self, now: int) -> int:
+        """Return how many events a window is expected to have when event `now` comes.
 
         A window of a number of events has that many. For others it is the mean of the last windows that were over.
         """
         if isinstance(self._length, ast.CountSpan):
-            return _same(self._length.events, len(windows))
-        over = int(np.searchsorted(self.starts + self._sizes, now, side="right"))
+            return self._length.events
         if not self.is_split:
-            return _same(1, len(windows))
+            return 1
+        over = int(self._ends.searchsorted(now, side="right"))
         mean = self._sizes[max(0, over - 20) : over].mean() if over else float(self._sizes[:1].mean())
-        return _same(max(1, round(float(mean))), len(windows))
+        return max(1, round(float(mean)))
 
     def view(self, start: int, stop: int) -> View:
         """Return events start .. stop-1 and their pairs."""
@@ -130,7 +132,7 @@ class Stream:
         return View(
             self.types[start:stop], self.times[start:stop], self.numbers[start:stop],
             {name: column[start:stop] for name, column in self.columns.items()},
-            rows, windows, positions, self.expected_sizes(windows, start), counts,
+            rows, windows, positions, _same(self.expected_size(start), len(windows)), counts,
         )  # fmt: skip
 
     def batch(self, rows: Ints, windows: Ints) -> dict[str, Any]:
@@ -162,7 +164,9 @@ def _same(value: int, count: int) -> Ints:
 
 
 def _compact(column: Any) -> Any:
-    """Return texts as numbers of texts, which are taken faster; other columns as they are."""
+    """Return a column in one piece, texts as numbers of texts: so some of its rows are taken fastest."""
     array = column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
     is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     return array.dictionary_encode() if is_text else array

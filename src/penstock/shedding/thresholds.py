@@ -86,7 +86,7 @@ class Occurrences:
         """
         if amount <= 0 or not len(self.values):
             return NOTHING
-        at = min(int(np.searchsorted(self.cumulative, amount * (1 - 1e-12))), len(self.values) - 1)
+        at = min(int(self.cumulative.searchsorted(amount * (1 - 1e-12))), len(self.values) - 1)
         before = float(self.cumulative[at - 1]) if at else 0.0
         here = float(self.cumulative[at]) - before
         share = min(1.0, (amount - before) / here) if exact and here > 0 else 1.0

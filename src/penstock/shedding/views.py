@@ -18,7 +18,8 @@ Level = Literal["stream", "window", "run", "runs"]
 class View:
     """A slice of the stream: e events, and n pairs of an event and a window that it is in.
 
-    Without windows there is one pair per event, at position 0 of a window of size 1. Pairs are in the order of events.
+    Without windows there is one pair per event, at position 0 of a window of size 1. Pairs are in the order of events,
+    and those of an event in the order of its windows.
 
     Attributes:
         types: (e,) places in the operator's list of types.
@@ -46,11 +47,9 @@ class View:
         return len(self.rows)
 
     @cached_property
-    def offsets(self) -> Ints:
-        """(e + 1,) where the pairs of each event begin, and where all end."""
-        counts = np.bincount(self.rows, minlength=len(self.types)) if self.counts is None else self.counts
-        offsets: Ints = np.concatenate([[0], np.cumsum(counts)])
-        return offsets
+    def pairs_of_events(self) -> Ints:
+        """(e,) how many pairs each event has."""
+        return np.bincount(self.rows, minlength=len(self.types)) if self.counts is None else self.counts
 
     @cached_property
     def few_sizes(self) -> Ints:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from penstock.plan.tables import Floats, Ints
-from penstock.shedding.deciding import CERTAIN, by_level
+from penstock.shedding.deciding import CERTAIN, Cells, by_level
 from penstock.shedding.history import History
 from penstock.shedding.overload.queueing import drop_amount
 from penstock.shedding.strategies.strategy import Strategy
@@ -51,10 +52,10 @@ class Espice(Strategy):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        self._levels = np.zeros((1, LEVELS), np.uint64)  # the chance to be dropped, by partition and utility
-        self._parts = np.zeros(self.utilities.shape[1], np.uint16)  # the partition of each cell
-        self._bytes = self.utilities.astype(np.uint8)
-        self._tables: dict[int, Floats] = {}  # by number of partitions, (partitions, LEVELS): occurrences
+        self._below = np.zeros(1, np.int64)  # by partition: what has less utility goes
+        self._at = np.zeros(1, np.uint64)  # and the chance of what has just as much
+        self._cells = Cells.of(self.utilities, 1)
+        self._partitioned: dict[int, tuple[Cells, list[Occurrences]]] = {}  # by number of partitions
 
     @classmethod
     def fitted(cls, history: History, **options: Any) -> Self:
@@ -63,24 +64,24 @@ class Espice(Strategy):
 
     def aim(self, share: float, partitions: int = 1) -> None:
         """Find the threshold of each partition (algorithm 4, lines 1 to 7)."""
-        tables, cells = self.tables(partitions), self.utilities.shape[1]
-        if partitions != len(self._levels):
-            self._parts = (np.arange(cells) * partitions // cells).astype(np.uint16)
-        self._levels = np.zeros((partitions, LEVELS), np.uint64)
-        for levels, table in zip(self._levels, tables, strict=True):
-            threshold = Occurrences(UTILITIES, table).threshold(drop_amount(share, float(table[-1])), exact=self.exact)
-            if threshold.share > 0:
-                levels[: int(threshold.below)] = int(CERTAIN)
-                levels[int(threshold.below)] = math.ceil(threshold.share * CERTAIN)
+        if partitions not in self._partitioned:
+            tables = [Occurrences(UTILITIES, table) for table in self.tables(partitions)]
+            self._partitioned[partitions] = Cells.of(self.utilities, partitions), tables
+        self._cells, occurrences = self._partitioned[partitions]
+        if partitions != len(self._below):
+            self._below, self._at = np.zeros(partitions, np.int64), np.zeros(partitions, np.uint64)
+        for part, each in enumerate(occurrences):
+            threshold = each.threshold(drop_amount(share, each.total), exact=self.exact)
+            self._below[part] = threshold.below if threshold.share > 0 else 0
+            self._at[part] = math.ceil(threshold.share * CERTAIN)
 
     def tables(self, partitions: int) -> Floats:
         """Return CDT of each partition: (partitions, 101)."""
-        if partitions not in self._tables:
-            parts = np.arange(self.utilities.shape[1]) * partitions // self.utilities.shape[1]
-            each = [cdt(self.utilities[:, parts == part], self.shares[:, parts == part]) for part in range(partitions)]
-            self._tables[partitions] = np.stack(each)
-        return self._tables[partitions]
+        cells = self.utilities.shape[1]
+        bounds = [-(-part * cells // partitions) for part in range(partitions + 1)]
+        parts = [slice(*ends) for ends in pairwise(bounds)]
+        return np.stack([cdt(self.utilities[:, part], self.shares[:, part]) for part in parts])
 
     def decide(self, view: View) -> Decision:
         """Return what is shed of a slice: a single look-up for each pair (algorithm 4, lines 8 to 17)."""
-        return Decision(pairs=by_level(self._bytes, self._parts, self._levels, view, self.seed))
+        return Decision(pairs=by_level(self._cells, self._below, self._at, view, self.seed))
