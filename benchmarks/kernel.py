@@ -43,6 +43,7 @@ KEYS, EVENTS_PER_KEY = (10, 1_000, 100_000), 8  # so many events of a key inside
 SETTLED = 3  # so many WITHIN before the clock starts, as keys grow: until the memory, too, has stopped growing
 SIMILAR = 50  # queries at once
 PLAN_ROUNDS = 6  # of each plan: what is compared differs by a few hundredths
+ALIKE = 20  # queries at once that begin alike
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ SERIES = {
     "case": CASES,
     "window": tuple(rising_sum(250 * by, "EACH", 400_000 // by**2) for by in (1, 2, 5, 10)),
     "keys": tuple(settled(same_id(ids, 400_000)) for ids in KEYS),
-    "many": (similar(0),),
+    "many": (similar(0), similar(1)),  # see `measure_many`, and `measure_alike`
     "plan": (
         rising_sum(250, "EACH", 200_000),
         rising_sum(2_500, "EACH", 20_000),
@@ -301,7 +302,7 @@ class Result:
 def measure(kind: str, at: int, quick: bool, with_engine: bool) -> Result:
     """Measure one case, in a process of its own; `kind` and `at` say which. Series are for the Engine only."""
     if kind == "many":
-        return measure_many(quick)
+        return measure_alike(quick) if at else measure_many(quick)
     case, with_plain = SERIES[kind][at], kind == "case"
     timed = max(1, case.timed // (4 if quick else 1))
     rounds, seconds = (2, LONG_SECONDS / 4) if quick else (PLAN_ROUNDS if kind == "plan" else 3, LONG_SECONDS)
@@ -492,6 +493,40 @@ def main() -> int:
         for text, passed in judged:
             print("PASS" if passed else "FAIL", text)
     return 0 if all(passed for _, passed in judged) else 1
+
+
+# --- queries that begin alike ---------------------------------------------------------------------------------
+
+
+def measure_alike(quick: bool) -> Result:
+    """Measure queries of five steps, of which three are common, in one engine, and each in an engine of its own."""
+    texts = [
+        f"PATTERN SEQ(C1 a, C2 b, C3 c, C{4 + number} d, C{30 + number} e) WHERE a.close < b.close "
+        "AND b.close < c.close AND c.close * 1.1 < d.close AND d.close * 1.1 < e.close WITHIN 15 min"
+        for number in range(ALIKE)
+    ]
+    timed, rounds, warm = 50_000 if quick else 200_000, 2 if quick else 3, 1_000
+    first, later = in_batches(streams.stocks(warm + timed, 55), warm)
+    result = Result(f"{ALIKE} queries, 3 common steps of 5", "EACH")
+
+    def rate(groups: list[list[str]]) -> tuple[float, int]:
+        engines, found = [pk.Engine([pk.parse(text) for text in group]) for group in groups], 0
+        for engine in engines:
+            for batch in first:
+                engine.process(batch)
+        start = time.process_time()
+        for engine in engines:
+            found += sum(len(engine.process(batch)) for batch in later)
+        return timed * len(texts) / (time.process_time() - start), found
+
+    gc.disable()
+    rate([texts[:2]])  # whatever must be compiled or loaded
+    together = max(rate([texts]) for _ in range(rounds))
+    alone = max(rate([[text] for text in texts]) for _ in range(rounds))
+    result.engine, result.alone = together[0], alone[0]
+    result.matches, result.compared = together[1] / timed, together[1]
+    result.differing = abs(together[1] - alone[1])
+    return result
 
 
 if __name__ == "__main__":

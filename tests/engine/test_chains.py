@@ -98,7 +98,7 @@ def test_what_nobody_has_any_more_is_not_kept() -> None:
     engine, matches = some_later()
     matcher = engine._detectors[0].matcher
     assert isinstance(matcher, PlainMatcher)
-    assert len(matcher._chains) > 0
+    assert len(matcher.given_out) > 0
     del matches
     gc.collect()
-    assert len(matcher._chains) == 0
+    assert len(matcher.given_out) == 0

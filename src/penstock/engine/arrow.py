@@ -214,3 +214,20 @@ def _one(name: str, row: int, value: Any) -> float:
             return float(value)
     told = f"row {row}: a {type(value).__name__} cannot be compared"
     raise ColumnError(BatchProblem("wrong-type", name, told, "give numbers, texts, booleans or None"))
+
+
+def column_of(values: list[Any]) -> pa.Array:
+    """Return values as an Arrow array; as texts, if they mix numbers and texts, which Arrow does not."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array(map(str, values), pa.string())
+
+
+def common_kind(before: Kind, now: Kind) -> Kind:
+    """Return what an attribute is that was of one kind in earlier batches and is of another now."""
+    if now in (before, "none"):
+        return before
+    if before == "none":
+        return now
+    return "float" if {before, now} == {"int", "float"} else "mixed"

@@ -6,6 +6,8 @@ counts matches, or looks at few of them, does not pay for what it does not read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from copy import copy
 from threading import Lock
 
 import numpy as np
@@ -69,7 +71,7 @@ class Chains:
         self._places = places
         self._laid: Laid | None = None
         self._lock = Lock()  # matches may be read elsewhere while the engine goes on
-        self._rows = count if self.spans is None else int((self.spans[SPAN_HIGH] - self.spans[SPAN_LOW] + 1).sum())
+        self._count()
 
     def __len__(self) -> int:
         return self._rows
@@ -83,6 +85,30 @@ class Chains:
         """Return the partition of each match, as long as they are not laid out."""
         part: Ints = self.events[EVENT_PART, self._last()[0]]
         return part
+
+    def parted(self, owners: SmallInts, places: Sequence[SmallInts]) -> Iterator[tuple[int, Chains]]:
+        """Yield the matches of each owner that has some; then they are there instead of here.
+
+        Args:
+            owners: of each variable: whose a match is whose last element is of it.
+            places: of each owner, the places of the variables, as above.
+        """
+        sizes, owner = np.diff(self._ended[0], append=len(self._before)), owners[self._ended[2]]
+        for each in np.unique(owner).tolist():
+            groups = np.flatnonzero(owner == each)
+            counts = sizes[groups]
+            firsts = (np.cumsum(counts) - counts).astype(np.int32)
+            rows = np.repeat(self._ended[0, groups] - firsts, counts) + np.arange(int(counts.sum()), dtype=np.int32)
+            part = copy(self)
+            part._before, part._places, part._lock = self._before[rows], places[each], Lock()
+            part._ended = np.concatenate([firsts[None], self._ended[1:, groups]])
+            part.spans = None if self.spans is None else self.spans[:, rows]
+            part._count()
+            yield each, part
+
+    def _count(self) -> None:
+        spans = self.spans
+        self._rows = len(self._before) if spans is None else int((spans[SPAN_HIGH] - spans[SPAN_LOW] + 1).sum())
 
     def _last(self) -> SmallInts:
         sizes = np.diff(self._ended[0], append=len(self._before))

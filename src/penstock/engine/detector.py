@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrow import Kind
+from penstock.engine.arrow import Kind, column_of, common_kind
 from penstock.engine.batches import Batch, Reader
 from penstock.engine.chains import Chains
 from penstock.engine.emission import Emission
@@ -67,9 +67,9 @@ class Detector:
         self._choose_at = _CHOOSE_FROM if mode == "auto" else 1  # choose a plan when so many events have come
         self._chooser: Chooser | None = None  # from the first choice on
         self.emission = Emission(plan, self.store)
-        self._passes_all = self.emission.is_plain and not plan.query.returns
+        self.passes_all = self.emission.is_plain and not plan.query.returns
         # A query that is alone shares nothing, and is faster with all events: its numbers have no gaps then.
-        self._own_types_only = not is_alone and self._passes_all and not ended and needs_own_types_only(plan)
+        self._own_types_only = not is_alone and self.passes_all and not ended and needs_own_types_only(plan)
         self.output = Output(plan, self.store, self._keys, self.intake.window_names, self._kind, functions)
         self.postponed = Postponed(plan, self.store, functions, self._kind) if plan.postpones else None
         functions.kinds = self._kind
@@ -86,7 +86,7 @@ class Detector:
 
     def process(self, batch: Batch, hooks: Hooks | None = None) -> Matches:
         """Return the matches that a batch completes."""
-        self._kinds |= {name: _common(self._kinds.get(name, "none"), kind) for name, kind in batch.kinds.items()}
+        self._kinds |= {name: common_kind(self._kinds.get(name, "none"), kind) for name, kind in batch.kinds.items()}
         self._ask()
         if self.store.size >= _RECLAIM_FROM and self.store.is_short_for(batch.size):
             self.drop_unneeded()
@@ -100,12 +100,12 @@ class Detector:
         if self.why_no_tree is None and self.intake.count >= self._choose_at and is_sample:
             self._choose(batch.types[taken.rows], start)
         has_rows = isinstance(self.matcher, PlainMatcher) or self.plan.query.window is None
-        passes_all = self._passes_all and not self._may_hold()
+        passes_all = self.passes_all and not self._may_hold()
         if isinstance(self.matcher, PlainMatcher | TreeMatcher) and passes_all and has_rows:
             matches = Matches()
             for laid, first, stop in self.matcher.run_laid_out(start):
                 self.store.progress(first, stop)
-                matches += self.output.of_chains(laid) if isinstance(laid, Chains) else self.output.of_laid_out(laid)
+                matches += self._of_chains(laid) if isinstance(laid, Chains) else self.output.of_laid_out(laid)
         else:
             matches = self._emitted(self.matcher.run(start))
         if taken.shared is not None:
@@ -116,6 +116,10 @@ class Detector:
             self._gather_ended(self._ended)
         self._reclaim()
         return matches
+
+    def _of_chains(self, chains: Chains) -> Matches:
+        """Return matches as users get them."""
+        return self.output.of_chains(chains)
 
     def _note(self, hooks: Hooks, ledger: Ints, rows: Ints) -> None:
         """Write down what the events took that are in these rows of the batch."""
@@ -310,7 +314,7 @@ class Detector:
         """Return the PARTITION BY values of matches; looked up once per partition, not per match."""
         distinct, places = np.unique(parts, return_inverse=True)
         keys, chosen = self.intake.keys(distinct), pa.array(places)
-        return [_column([key[k] for key in keys]).take(chosen) for k in range(len(self.plan.query.partition))]
+        return [column_of([key[k] for key in keys]).take(chosen) for k in range(len(self.plan.query.partition))]
 
     def _kind(self, name: str) -> str | None:
         kind = self._kinds.get(name, "none")
@@ -379,9 +383,7 @@ class Detector:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; the reader has been restored."""
-        self.without_key = int(state["without_key"])
-        self._kinds |= state["kinds"]
-        self.store.restore(state["store"])
+        self._restore_stream(state)
         if "tree" in state["matcher"]:
             tree = read_tree(state["matcher"]["tree"])
             self.matcher = TreeMatcher(self.plan, self.store, self._max_runs, tree)
@@ -389,25 +391,31 @@ class Detector:
         if state["keeps_runs"]:
             self.why_no_tree = _ABOUT_RUNS
         self.matcher.restore(state["matcher"])
-        self.intake = Intake.from_state(self.plan, self.reader, state["intake"], self.functions)
-        self.output.window_names = self.intake.window_names
         self.emission = Emission.from_state(self.plan, self.store, state["emission"])
         if self.postponed is not None:
             self.postponed.restore(state["postponed"])
 
+    def _restore_stream(self, state: dict[str, Any]) -> None:
+        """Go on from what a state knows of the stream."""
+        self.without_key = int(state["without_key"])
+        self._kinds |= state["kinds"]
+        self.store.restore(state["store"])
+        self.intake = Intake.from_state(self.plan, self.reader, state["intake"], self.functions)
+        self.output.window_names = self.intake.window_names
 
-def _column(values: list[Any]) -> pa.Array:
-    """Return values as an Arrow array; as texts, if they mix numbers and texts, which Arrow does not."""
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array(map(str, values), pa.string())
+    def follow(self, state: dict[str, Any], work: dict[str, int]) -> None:
+        """Go on alone with a query that ran together with others, which kept its runs: find them again.
 
-
-def _common(before: Kind, now: Kind) -> Kind:
-    """Return what an attribute is that was of one kind in earlier batches and is of another now."""
-    if now in (before, "none"):
-        return before
-    if before == "none":
-        return now
-    return "float" if {before, now} == {"int", "float"} else "mixed"
+        Args:
+            state: what they know of the stream, as in a snapshot.
+            work: what counts as done by this query.
+        """
+        self._restore_stream(state)
+        if self._mode == "auto":
+            self._choose_at = self.intake.count
+        matcher = self._automaton()
+        assert isinstance(matcher, PlainMatcher), "others do not run together"
+        for _ in matcher.run_laid_out(0):
+            pass
+        now = matcher.work
+        self.matcher, self._work_before = matcher, {name: work[name] - now[name] for name in _WORK}

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from penstock.engine.answers import PENDING, Awaited, StillPendingError
-from penstock.engine.batches import SEQ, TIME, TYPE, Reader
+from penstock.engine.batches import SEQ, TIME, TYPE, Batch, Reader
 from penstock.engine.detector import Detector, Mode
 from penstock.engine.dropping import drop_from_all
 from penstock.engine.ended import Ended, check_ended
@@ -21,6 +21,7 @@ from penstock.engine.matches import Matches
 from penstock.engine.obligations import Waiting
 from penstock.engine.queries import EngineError, weighted
 from penstock.engine.snapshots import SnapshotError, pack, unpack
+from penstock.engine.together import Together, parted, put_together, with_together
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
 from penstock.pattern.render import render
@@ -104,6 +105,8 @@ class Engine:
         self._detectors = [
             Detector(each, self._reader, self._functions, max_runs, plan, ended, alone) for each in plans
         ]
+        self._running = list(self._detectors)  # what batches go to: those that begin alike may have one together
+        self._may_share = not (alone or ended or postpone or plan == "tree")  # until the first batch, or hooks
 
     def process(self, batch: Any, hooks: Hooks | Sequence[Hooks | None] | None = None) -> Matches:
         """Return the matches that a batch completes.
@@ -127,24 +130,49 @@ class Engine:
         chosen = dict(zip(map(id, self._detectors), each, strict=True))
         for detector, hook in zip(self._detectors, each, strict=True):
             if hook is not None:
+                self._part()
                 detector.check(hook, size_of(batch))
         events = self._reader.read(batch)
-        matches = self._matches(lambda detector: detector.process(events, chosen[id(detector)]))
+        if all(hook is None for hook in each):
+            self._share(events)
+        matches = self._matches(lambda detector: detector.process(events, chosen.get(id(detector))))
         self._forget_texts()
         return matches
+
+    def _share(self, events: Batch) -> None:
+        """Before the first batch, put queries together that begin alike; part those that are cheaper alone."""
+        if self._may_share:
+            self._may_share, chooses = False, self._mode == "auto"
+            known = self._reader, self._functions, self._max_runs
+            self._running = put_together(self._detectors, *known, chooses=chooses)
+        self._running = parted(self._running, lambda together: together.is_dearer(events))
+
+    def _part(self) -> None:
+        """Let each query keep its own runs from now on: something is about them."""
+        self._may_share = False
+        self._running = parted(self._running, lambda together: True)
+
+    @property
+    def together(self) -> list[tuple[int, ...]]:
+        """The queries that share the runs of a common beginning now: the places of those that do, group by group.
+
+        That is decided at the first batch; from the first time that the runs of a query are asked for, or hooks are
+        given, each has its own.
+        """
+        return [each.merged.members for each in self._running if isinstance(each, Together)]
 
     def _forget_texts(self) -> None:
         """Forget the texts that nothing holds any more, when there are twice as many as were held last time."""
         texts = self._reader.texts
         if len(texts) < max(_FORGET_FROM, 2 * self._texts_kept):
             return
-        for detector in self._detectors:
+        for detector in self._running:
             detector.drop_unneeded()
         used = np.zeros(len(texts), np.bool_)
-        for detector in self._detectors:
+        for detector in self._running:
             detector.mark_texts(used)
         numbers = texts.forget(used)
-        for detector in self._detectors:
+        for detector in self._running:
             detector.renumber_texts(numbers)
         self._texts_kept = len(texts)
 
@@ -181,7 +209,7 @@ class Engine:
         """Return the matches of a step of all queries."""
         matches = Matches()
         try:
-            for detector in self._detectors:
+            for detector in self._running:
                 matches += step(detector)
                 self._functions.check()
         except BaseException as error:
@@ -252,7 +280,7 @@ class Engine:
 
     def _now(self) -> int:
         """Return the time of the newest event."""
-        return max(detector.intake.now for detector in self._detectors)
+        return max(detector.intake.now for detector in self._running)
 
     # --- looking inside ---------------------------------------------------------------------------------------
 
@@ -262,6 +290,7 @@ class Engine:
         Raises:
             HookError: plan="tree" was asked for. An engine that has chosen a tree by itself changes to the automaton.
         """
+        self._part()
         return sum((detector.runs() for detector in self._detectors), Matches())
 
     def ended(self) -> Ended:
@@ -280,7 +309,7 @@ class Engine:
 
     def kept(self) -> Ints:
         """Return the numbers (`seq`) of the events that may still be part of a match, and perhaps of some more."""
-        stores = [detector.store for detector in self._detectors]
+        stores = [detector.store for detector in self._running]
         return np.concatenate([store.events[EVENT_SEQ, : store.size] for store in stores])
 
     @property
@@ -301,6 +330,7 @@ class Engine:
         Raises:
             HookError: as `runs`.
         """
+        self._part()
         return self._detectors[query].keep_runs().open_runs()
 
     def drop_runs(self, count: int, utility: Floats, query: int = 0) -> Ints:
@@ -314,6 +344,7 @@ class Engine:
         Raises:
             HookError: plan="tree" was asked for. An engine that has chosen a tree by itself changes to the automaton.
         """
+        self._part()
         return self._detectors[query].keep_runs().drop_runs(count, utility)
 
     def partitions(self, query: int = 0) -> Floats:
@@ -321,6 +352,7 @@ class Engine:
 
         Texts are codes of the engine's own there.
         """
+        self._part()
         return self._detectors[query].intake.key_numbers()
 
     def drop_runs_of_all(
@@ -338,24 +370,31 @@ class Engine:
         Raises:
             HookError: a query does not run on the plain kernel, which alone can do this.
         """
+        self._part()
         matchers = [detector.keep_plain_runs() for detector in self._detectors]
         return drop_from_all(matchers, count, utilities, left, seed)
 
     @property
     def work(self) -> dict[str, int]:
-        """What has been done: events, run checks, runs created, matches found; open runs; events without a key."""
+        """What has been done: events, run checks, runs created, matches found; open runs; events without a key.
+
+        Events count for every query, and so do those without a key; what queries do together counts once.
+        """
         total = {"checks": 0, "runs_created": 0, "matches": 0, "runs": 0}
-        for detector in self._detectors:
+        events = without_key = 0
+        for detector in self._running:
             for name, count in detector.work.items():
                 total[name] += count
-        events = sum(detector.intake.count for detector in self._detectors)
-        return {"events": events, **total, "without_key": sum(detector.without_key for detector in self._detectors)}
+            queries = len(detector.members) if isinstance(detector, Together) else 1
+            events, without_key = events + queries * detector.intake.count, without_key + queries * detector.without_key
+        return {"events": events, **total, "without_key": without_key}
 
     # --- snapshots --------------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
         """Return all that the engine knows; `restore` goes on from there."""
         self._check_usable()
+        together = [each for each in self._running if isinstance(each, Together)]
         if any(detector.has_ended() for detector in self._detectors):
             raise EngineError("runs have ended that a snapshot would lose\n  fix: call ended() before snapshot()")
         return pack(
@@ -370,7 +409,9 @@ class Engine:
                 **({"ended": 1} if self._ended else {}),
                 "answers": self._functions.answers.state(),
                 "reader": self._reader.state(),
-                "detectors": {str(k): detector.state() for k, detector in enumerate(self._detectors)},
+                "may_share": int(self._may_share),
+                "detectors": {str(k): each.state() for k, each in enumerate(self._detectors) if each in self._running},
+                "together": {str(k): each.spelled() for k, each in enumerate(together)},
             }
         )
 
@@ -414,8 +455,14 @@ class Engine:
                 Detector(each, engine._reader, known, engine._max_runs, engine._mode, engine._ended, len(plans) == 1)
                 for each in plans
             ]
+            engine._running, engine._may_share = list(engine._detectors), bool(state.get("may_share", 0))
+            for spelled in state.get("together", {}).values():
+                members = [engine._detectors[k] for k in spelled["members"]]
+                one = Together.restored(spelled, members, engine._reader, known, engine._max_runs)
+                engine._running = with_together(engine._running, one)
             for k, detector in enumerate(engine._detectors):
-                detector.restore(state["detectors"][str(k)])
+                if detector in engine._running:
+                    detector.restore(state["detectors"][str(k)])
         except (KeyError, TypeError, ValueError) as error:
             raise SnapshotError(f"the snapshot does not hold what it should: {error}") from error
         return engine

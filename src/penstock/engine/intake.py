@@ -199,6 +199,10 @@ class Intake:
                 self._fitting[variable, known if names else slice(None)] = True
         return np.take(self._fitting, types, axis=1)
 
+    def previous_rows(self, other: Intake) -> list[int]:
+        """Return where, among the previous values here, those are that another intake asks for."""
+        return [self._previous.index(name) for name in other._previous]
+
     # --- windows ----------------------------------------------------------------------------------------------
 
     def window_name(self, part: int, number: int) -> int:

@@ -63,7 +63,7 @@ class PlainMatcher:
         self._has_rounds = (bool(plan.query.returns) or plan.postpones) and bool(self._loops.any())
         self._nodes_kept = 0
         self._over: list[Over] = []  # runs that have ended, if they are reported; their events are in the store
-        self._chains: WeakSet[Chains] = WeakSet()  # matches that were given out; those that somebody still has
+        self.given_out: WeakSet[Chains] = WeakSet()  # matches that somebody still has
         self._stopped = layout.DONE, -1  # why and before which event the kernel last stopped
         self._places = (np.cumsum([not v.is_negated for v in plan.numbered.variables]) - 1).astype(np.int32)
         store.functions.when_text.append(self._follow_texts)
@@ -240,7 +240,7 @@ class PlainMatcher:
             self.memory, self._places, has_windows=query.window is not None, has_parts=bool(query.partition)
         )
         self.memory.sizes[[HAS_FOUND, HAS_ENDED]] = 0
-        self._chains.add(chains)
+        self.given_out.add(chains)
         return chains
 
     def _unrolled(self, nodes: SmallInts, events: SmallInts, variables: SmallInts, low: Ints, high: Ints) -> Found:
@@ -350,7 +350,7 @@ class PlainMatcher:
         self._sweep(now)
         self._drain_over()
         m = self.memory
-        is_held = spare([each for each in self._chains if each.nodes is m.nodes], m.nodes)
+        is_held = spare([each for each in self.given_out if each.nodes is m.nodes], m.nodes)
         to, places = np.empty_like(m.nodes) if is_held else m.nodes, np.zeros(int(m.sizes[HAS_NODES]), np.int32)
         m.sizes[HAS_NODES] = self._nodes_kept = keep_needed(m.segments, m.runs, m.cards, m.nodes, places, to)
         self.memory = m._replace(nodes=to)
@@ -360,7 +360,7 @@ class PlainMatcher:
         self._reclaim_nodes(self.store.size - 1)
         store, needed = self.store, np.zeros(self.store.size, np.bool_)
         needed[self.memory.nodes[layout.LINK_EVENT, : self._nodes_kept]] = True
-        if spare([each for each in self._chains if each.events is store.events], store.events):
+        if spare([each for each in self.given_out if each.events is store.events], store.events):
             store.events = store.events.copy()
         return needed
 

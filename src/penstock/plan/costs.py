@@ -206,13 +206,17 @@ class Model:
         )
         return min(MOST_COST, total)
 
-    def automaton(self) -> float:
-        """Return what the automaton costs per second: it stores a run for every set of variables bound so far."""
+    def automaton(self, variables: int | None = None) -> float:
+        """Return what the automaton costs per second: it stores a run for every set of variables bound so far.
+
+        `variables`: only what the steps cost that bind these.
+        """
+        chosen = self.query.all if variables is None else variables
         total, level, seen = 0.0, {0}, 0
         while level and seen < MOST_PREFIXES:
             following: set[int] = set()
             for bound in level:
-                for v in members(self.query.all & ~bound):
+                for v in members(chosen & ~bound):
                     if not self.query.can_be_last(v, bound) or self._needs_more(v, bound):
                         continue
                     seen += 1
