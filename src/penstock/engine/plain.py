@@ -352,7 +352,7 @@ class PlainMatcher:
         m = self.memory
         is_held = spare([each for each in self.given_out if each.nodes is m.nodes], m.nodes)
         to, places = np.empty_like(m.nodes) if is_held else m.nodes, np.zeros(int(m.sizes[HAS_NODES]), np.int32)
-        m.sizes[HAS_NODES] = self._nodes_kept = keep_needed(m.segments, m.runs, m.cards, m.nodes, places, to)
+        m.sizes[HAS_NODES] = self._nodes_kept = keep_needed(m.segments, m.runs, m.nodes, places, to)
         self.memory = m._replace(nodes=to)
 
     def needed(self) -> Bools:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.kernel.plain_memory import PlainMemory, new_cards
+from penstock.kernel.plain_memory import PlainMemory
 from penstock.plan import layout
-from penstock.plan.layout import HELD_NOTE, HELD_WIDTH, REACH, SEGMENT_ROOM, SEGMENT_SIZE, SEGMENT_START
+from penstock.plan.layout import HELD_NEXT, HELD_WIDTH, REACH, SEGMENT_ROOM, SEGMENT_SIZE, SEGMENT_START
 
 
 def state_of(memory: PlainMemory, nodes: int) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def state_of(memory: PlainMemory, nodes: int) -> dict[str, Any]:
     is_packed = not any(np.isnan(m.registers[REACH, span]).any() for span in spans)
     assert is_packed, "a sweep leaves no gaps"
     runs = m.runs[:HELD_WIDTH].copy()
-    runs[HELD_NOTE] = -1  # what the last sweep left there
+    runs[HELD_NEXT] = -1  # without an index it holds what the last sweep left there
     return {
         "sizes": m.sizes,
         "newest": m.newest,
@@ -49,5 +49,4 @@ def restored(memory: PlainMemory, state: dict[str, Any]) -> PlainMemory:
     return m._replace(
         sizes=sizes_now, newest=state["newest"].copy(), segments=segments, runs=runs,
         registers=registers, nodes=nodes, heads=np.full(runs.shape[1], -1, np.int32),
-        cards=new_cards(runs.shape[1] if len(m.cards) else 0),
     )  # fmt: skip

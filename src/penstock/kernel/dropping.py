@@ -13,7 +13,7 @@ from penstock.kernel.sweeping import is_over, sweep
 from penstock.kernel.tallying import leave, uncount
 from penstock.plan.layout import (
     HAS_EVENTS,
-    HELD_NOTE,
+    HELD_NEXT,
     NEWEST_POS,
     PLAIN_BY_COUNT,
     PLAIN_PART,
@@ -52,7 +52,7 @@ def count_open(t: PlainTables, m: PlainMemory, now: int, counts: Ints) -> None:
 def count_cells(t: PlainTables, m: PlainMemory, now: int, left: Floats, sizes: Ints) -> None:
     """Count the open runs of each state by what they have left, in equal parts: one per column of `sizes`.
 
-    A run's part is kept in HELD_NOTE until `drop_cells`, which builds the indexes anew; -1: it is over, or must stay.
+    A run's part is kept in HELD_NEXT until `drop_cells`, which builds the indexes anew; -1: it is over, or must stay.
 
     Args:
         t: of the query.
@@ -62,7 +62,7 @@ def count_cells(t: PlainTables, m: PlainMemory, now: int, left: Floats, sizes: I
         sizes: (S, B) the counts.
     """
     bins, within = sizes.shape[1], max(1, t.options[PLAIN_WITHIN])
-    parts = m.runs[HELD_NOTE]
+    parts = m.runs[HELD_NEXT]
     for s in range(1, len(t.states)):
         start = m.segments[SEGMENT_START, s]
         for run in range(start, start + m.segments[SEGMENT_SIZE, s]):
@@ -90,7 +90,7 @@ def drop_cells(t: PlainTables, m: PlainMemory, sizes: Ints, wanted: Ints, seed: 
     for s in range(1, len(t.states)):
         start = m.segments[SEGMENT_START, s]
         for run in range(start, start + m.segments[SEGMENT_SIZE, s]):
-            part = m.runs[HELD_NOTE, run]
+            part = m.runs[HELD_NEXT, run]
             if part < 0 or wanted[s, part] == 0:
                 continue
             # Each run goes with the probability that is left for it: in the end exactly as many have gone as must.

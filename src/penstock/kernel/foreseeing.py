@@ -19,15 +19,19 @@ from penstock.kernel.compiling import inlined
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.scanning import bucket
 from penstock.plan.layout import (
-    CARD_NEXT,
     EVENT_PART,
+    HELD_NEXT,
+    HELD_NODE,
     HINT_COLUMN,
     HINT_STATE,
     HINT_TAKES,
     NO_STATE,
+    PLAIN_INDEX,
+    REACH,
     SEGMENT_ROOM,
     SEGMENT_START,
 )
+from penstock.plan.plain import PlainTables
 
 FAR, NEAR, NEXT = 24, 16, 8  # events ahead, at which buckets are asked for, their first runs, and their second
 MANY_RUNS = 1 << 14  # with fewer places for runs, they are in the cache anyway
@@ -62,10 +66,11 @@ def bucket_of(m: PlainMemory, state: int, column: int, event: int) -> int:
 
 
 @inlined
-def ask_for(m: PlainMemory, event: int, variable: int, depth: int) -> None:
+def ask_for(t: PlainTables, m: PlainMemory, event: int, variable: int, depth: int) -> None:
     """Ask for the buckets that an event will look up or add a run to, or for the first or second run in them.
 
     Args:
+        t: the tables.
         m: the memory.
         event: which one.
         variable: the one that takes it; negative, if it is not known.
@@ -83,20 +88,23 @@ def ask_for(m: PlainMemory, event: int, variable: int, depth: int) -> None:
         elif m.hints[variable, h, HINT_TAKES]:
             run = np.int64(m.heads[at])
             if depth == 2 and run >= 0:
-                run = m.cards[run, CARD_NEXT]
+                run = np.int64(m.runs[HELD_NEXT, run])
             if run >= 0:
-                prefetch(m.cards[run], CARD_NEXT)
+                prefetch(m.registers[REACH], run)
+                prefetch(m.registers[t.states[state, PLAIN_INDEX]], run)
+                prefetch(m.runs[HELD_NEXT], run)
+                prefetch(m.runs[HELD_NODE], run)
 
 
 @inlined
-def foresee(m: PlainMemory, first: int, last: int, event: int) -> None:
+def foresee(t: PlainTables, m: PlainMemory, first: int, last: int, event: int) -> None:
     """Ask for what the events of a block that come some time after an event will need; the takers are known."""
     if event == first:
         for each in range(first, min(first + FAR, last)):
-            ask_for(m, each, m.takers[each - first], 0)
+            ask_for(t, m, each, m.takers[each - first], 0)
     if event + FAR < last:
-        ask_for(m, event + FAR, m.takers[event + FAR - first], 0)
+        ask_for(t, m, event + FAR, m.takers[event + FAR - first], 0)
     if event + NEAR < last:
-        ask_for(m, event + NEAR, m.takers[event + NEAR - first], 1)
+        ask_for(t, m, event + NEAR, m.takers[event + NEAR - first], 1)
     if event + NEXT < last:
-        ask_for(m, event + NEXT, m.takers[event + NEXT - first], 2)
+        ask_for(t, m, event + NEXT, m.takers[event + NEXT - first], 2)

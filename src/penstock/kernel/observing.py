@@ -6,7 +6,6 @@ from penstock.kernel.compiling import inlined, part
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.scanning import bucket, reach_of
 from penstock.plan.layout import (
-    CARD_NEXT,
     EVENT_LOW,
     EVENT_PART,
     EVENT_POS,
@@ -17,6 +16,7 @@ from penstock.plan.layout import (
     HAS_BATCH,
     HAS_GROUPS,
     HAVE_TAKEN,
+    HELD_NEXT,
     PICK_RUN,
     PLAIN_HIGH,
     PLAIN_LAST,
@@ -56,10 +56,10 @@ def runs_in_reach(t: PlainTables, m: PlainMemory, state: int, event: int) -> int
         for run in range(start, start + size):
             count += is_in_reach(t, m, run, event)
     elif size > 0:
-        run = int(m.heads[bucket(float(m.events[EVENT_PART, event]), start, m.segments[SEGMENT_ROOM, state])])
+        run = m.heads[bucket(float(m.events[EVENT_PART, event]), start, m.segments[SEGMENT_ROOM, state])]
         while run >= 0:
             count += is_in_reach(t, m, run, event)
-            run = m.cards[run, CARD_NEXT]
+            run = m.runs[HELD_NEXT, run]
     return count
 
 

@@ -23,14 +23,12 @@ from penstock.kernel.foreseeing import MANY_RUNS, foresee
 from penstock.kernel.killing import copy_run, kill_runs
 from penstock.kernel.observing import observe
 from penstock.kernel.plain_memory import BLOCK, PlainMemory
-from penstock.kernel.plain_registers import copy_register, fill, set_registers
+from penstock.kernel.plain_registers import copy_register, set_registers
 from penstock.kernel.plain_room import goes_on, has_kills, has_room_to_kill, room_for, room_to_split
-from penstock.kernel.scanning import is_looked_up, reach_of
+from penstock.kernel.scanning import reach_of
 from penstock.kernel.sweeping import add_to_index, is_any_due, sweep_due, sweep_grown
 from penstock.kernel.tallying import begin_event, end_event, leave, state_of, tally
 from penstock.plan.layout import (
-    CARD_NODE,
-    CARD_REACH,
     COPY_RUN,
     DONE,
     ENDED_EVENT,
@@ -96,6 +94,7 @@ from penstock.plan.layout import (
     TAKE,
 )
 from penstock.plan.plain import PlainTables
+from penstock.plan.tables import Floats
 
 State = int
 
@@ -118,12 +117,6 @@ def take(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop
 
 
 @inlined
-def node_of(m: PlainMemory, run: int, is_carded: bool) -> int:
-    """Return the newest element of a run; from its card, if it was just found there."""
-    return int(m.cards[run, CARD_NODE] if is_carded else m.runs[HELD_NODE, run])
-
-
-@inlined
 def note_matches(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop: int) -> None:
     """Note the matches that candidates have become: what they share once, and of each the element before the last."""
     first, group = m.sizes[HAS_FOUND], m.sizes[HAS_ENDED]
@@ -136,9 +129,9 @@ def note_matches(t: PlainTables, m: PlainMemory, event: int, step: int, start: i
         for k in range(first, first + stop - start):
             m.found[MATCH_NODE, k] = -1
     else:
-        before, picked, is_carded = m.found[MATCH_NODE], m.candidates[PICK_RUN], is_looked_up(t, step)
+        before, picked, nodes = m.found[MATCH_NODE], m.candidates[PICK_RUN], m.runs[HELD_NODE]
         for c in range(start, stop):
-            before[first + c - start] = node_of(m, picked[c], is_carded)
+            before[first + c - start] = nodes[picked[c]]
     if t.options[PLAIN_LOW] >= 0:
         for c in range(start, stop):
             m.spans[SPAN_LOW, first + c - start] = m.candidates[PICK_LOW, c]
@@ -150,22 +143,19 @@ def make_nodes(t: PlainTables, m: PlainMemory, event: int, step: int, start: int
     """Make the elements that candidates add by a step; return the first."""
     first, variable = m.sizes[HAS_NODES], t.steps[step, PLAIN_VARIABLE]
     m.sizes[HAS_NODES] += stop - start
-    is_new, is_carded, picked = t.steps[step, PLAIN_SOURCE] == 0, is_looked_up(t, step), m.candidates[PICK_RUN]
+    is_new = t.steps[step, PLAIN_SOURCE] == 0
+    picked, nodes = m.candidates[PICK_RUN], m.runs[HELD_NODE]
     for node in range(first, first + stop - start):
         m.nodes[LINK_EVENT, node], m.nodes[LINK_VARIABLE, node] = event, variable
-        m.nodes[LINK_PARENT, node] = -1 if is_new else node_of(m, picked[start + node - first], is_carded)
+        m.nodes[LINK_PARENT, node] = -1 if is_new else nodes[picked[start + node - first]]
     return first
 
 
 @inlined
-def copy_reach(t: PlainTables, m: PlainMemory, step: int, start: int, stop: int, to: int) -> None:
-    """Let runs from place `to` on reach as far as the candidates that they are made of."""
-    if is_looked_up(t, step):
-        reach, picked = m.registers[REACH], m.candidates[PICK_RUN]
-        for c in range(start, stop):
-            reach[to + c - start] = m.cards[picked[c], CARD_REACH]
-    else:
-        copy_register(m, m.registers[REACH], REACH, start, stop, to)
+def fill(row: Floats, start: int, stop: int, x: float) -> None:
+    """Write a number to places start .. stop-1; a slice would cost more than the few places that it mostly is."""
+    for i in range(start, stop):
+        row[i] = x
 
 
 @inlined
@@ -191,7 +181,7 @@ def make_runs(t: PlainTables, m: PlainMemory, event: int, step: int, start: int,
         if part >= 0:
             fill(m.registers[part], to, end, float(m.events[EVENT_PART, event]))
     else:
-        copy_reach(t, m, step, start, stop, to)
+        copy_register(m, m.registers[REACH], REACH, start, stop, to)
         if birth >= 0:
             copy_register(m, m.registers[birth], birth, start, stop, to)
         if part >= 0:
@@ -334,7 +324,7 @@ def process(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int,
         find_takers(m, first, last)
         for event in range(first, last):
             if foresees:
-                foresee(m, first, last, event)
+                foresee(t, m, first, last, event)
             status = process_event(t, m, event, m.takers[event - first], False)
             if status != DONE:
                 return status, event

@@ -35,7 +35,6 @@ class PlainMemory(NamedTuple):
     runs: NDArray[np.int32]  # (3, ·), or (4, ·) once runs have been tallied
     registers: Floats  # (R, ·)
     heads: NDArray[np.int32]  # (·,) buckets of a state's index, in the places of its segment: the newest run, or -1
-    cards: Ints  # (·, 4) what is asked of a run in an index, on one line of the cache; no rows if no state has one
     # Elements of runs: a run is a chain from its newest element to its first; runs share their beginnings.
     nodes: NDArray[np.int32]  # (3, ·) a node's parent is before it, or -1
     found: NDArray[np.int32]  # (4, ·) matches, as they are found, and groups of them that end alike
@@ -103,7 +102,6 @@ def new_plain_memory(
         np.zeros((layout.HELD_WIDTH, states * room), np.int32),
         np.zeros((registers_of(t), states * room), np.float64),
         np.full(states * room, -1, np.int32),
-        new_cards(states * room if (t.states[:, layout.PLAIN_INDEX] >= 0).any() else 0),
         np.zeros((layout.LINK_WIDTH, 512 * room), np.int32),
         np.zeros((layout.MATCH_WIDTH, room), np.int32),
         np.zeros((layout.OVER_WIDTH, 0), np.int64),
@@ -139,14 +137,6 @@ def new_plain_memory(
         hints_of(t, variables),
         ways_of(t, variables),
     )
-
-
-def new_cards(places: int) -> Ints:
-    """Return cards for so many runs, none of which is on two lines of the cache."""
-    line, width = 64, layout.CARD_WIDTH
-    flat = np.zeros(places * width + line // 8, np.int64)
-    first = -flat.ctypes.data % line // 8
-    return flat[first : first + places * width].reshape(places, width)
 
 
 def foldable_of(t: PlainTables) -> Bools:
@@ -233,5 +223,4 @@ def with_wider_segments(memory: PlainMemory) -> PlainMemory:
         runs[:, there], registers[:, there] = memory.runs[:, here], memory.registers[:, here]
     segments = memory.segments.copy()
     segments[SEGMENT_START], segments[SEGMENT_ROOM] = starts, rooms
-    heads, cards = np.full(total, -1, np.int32), new_cards(total if len(memory.cards) else 0)
-    return memory._replace(segments=segments, runs=runs, registers=registers, heads=heads, cards=cards)
+    return memory._replace(segments=segments, runs=runs, registers=registers, heads=np.full(total, -1, np.int32))

@@ -10,18 +10,14 @@ from numpy.typing import NDArray
 from penstock.kernel.compiling import inlined, part
 from penstock.kernel.lanes import run_lanes
 from penstock.kernel.plain_memory import BLOCK, PlainMemory
-from penstock.kernel.scanning import is_looked_up
 from penstock.kernel.stack import arithmetic, is_less, is_text
 from penstock.plan.layout import (
     ADD,
-    CARD_KEY,
     CONST,
     MUL,
     PICK_RUN,
-    PLAIN_INDEX,
     PLAIN_SETTER,
     PLAIN_SETTER_END,
-    PLAIN_SOURCE,
     REF,
     SET_AVG,
     SET_CODE,
@@ -41,7 +37,6 @@ from penstock.plan.layout import (
     SUB,
 )
 from penstock.plan.plain import PlainTables
-from penstock.plan.tables import Floats
 
 
 @inlined
@@ -52,10 +47,8 @@ def set_registers(t: PlainTables, m: PlainMemory, step: int, event: int, start: 
         row = m.registers[slot]
         if kind == SET_READ:
             x = m.columns[t.setters[k, SET_COLUMN], event]
-            fill(row, to, to + stop - start, x)
-        elif kind == SET_COPY and is_key(t, m, step, source, start):
-            key = m.cards[m.candidates[PICK_RUN, start], CARD_KEY]
-            fill(row, to, to + stop - start, np.int64(key).view(np.float64))
+            for i in range(to, to + stop - start):
+                row[i] = x
         elif kind == SET_COPY:
             copy_register(m, row, source, start, stop, to)
         elif kind == SET_AVG:
@@ -66,23 +59,6 @@ def set_registers(t: PlainTables, m: PlainMemory, step: int, event: int, start: 
             work_out(t, m, k, row, event, to, to + stop - start)
         else:
             gather(t, m, k, row, event, start, stop, to)
-
-
-@inlined
-def fill(row: Floats, start: int, stop: int, x: float) -> None:
-    """Write a number to places start .. stop-1; a slice would cost more than the few places that it mostly is."""
-    for i in range(start, stop):
-        row[i] = x
-
-
-@inlined
-def is_key(t: PlainTables, m: PlainMemory, step: int, source: int, first: int) -> bool:
-    """Return whether a register is the key that candidates from `first` on were looked up by: it is the same in all.
-
-    Not if it is 0: some may have -0.0.
-    """
-    is_index = is_looked_up(t, step) and source == t.states[t.steps[step, PLAIN_SOURCE], PLAIN_INDEX]
-    return is_index and m.cards[m.candidates[PICK_RUN, first], CARD_KEY] != 0
 
 
 @inlined

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from penstock.kernel.compiling import entry
 from penstock.plan.layout import (
-    CARD_NODE,
     EVENT_SEQ,
     EVENT_TS,
     HELD_NODE,
@@ -33,9 +32,7 @@ def mark_ancestors(parents: SmallInts | Ints, marked: Bools) -> None:
 
 
 @entry
-def keep_needed(
-    segments: Ints, runs: SmallInts, cards: Ints, nodes: SmallInts, places: SmallInts, to: SmallInts
-) -> int:
+def keep_needed(segments: Ints, runs: SmallInts, nodes: SmallInts, places: SmallInts, to: SmallInts) -> int:
     """Write the elements that runs go back to, to the places from 0 on; let runs point to these; return how many.
 
     `places` has one for each element, and comes with 0 throughout. `to` may be `nodes` itself.
@@ -57,8 +54,6 @@ def keep_needed(
     for s in range(segments.shape[1]):
         for run in range(segments[SEGMENT_START, s], segments[SEGMENT_START, s] + segments[SEGMENT_SIZE, s]):
             runs[HELD_NODE, run] = places[runs[HELD_NODE, run]]
-            if len(cards) > 0:
-                cards[run, CARD_NODE] = runs[HELD_NODE, run]
     return kept
 
 

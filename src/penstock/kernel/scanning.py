@@ -16,9 +16,6 @@ from penstock.kernel.lanes import run_lanes
 from penstock.kernel.plain_memory import BLOCK, PlainMemory
 from penstock.kernel.stack import run_program
 from penstock.plan.layout import (
-    CARD_KEY,
-    CARD_NEXT,
-    CARD_REACH,
     CONJ_CODE,
     CONJ_CODE_END,
     CONJ_COLUMN,
@@ -36,6 +33,7 @@ from penstock.plan.layout import (
     GE,
     GT,
     HAS_CHECKS,
+    HELD_NEXT,
     LT,
     PICK_RUN,
     PLAIN_BY_COUNT,
@@ -46,7 +44,6 @@ from penstock.plan.layout import (
     PLAIN_KEY,
     PLAIN_LAST,
     PLAIN_PART,
-    PLAIN_SOURCE,
     PLAIN_TALLIES,
     PLAIN_WITHIN,
     REACH,
@@ -177,24 +174,11 @@ def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, count: int) -> 
 
 
 @inlined
-def bits_of(key: float) -> int:
-    """Return the bits of a key; those of equal keys are equal."""
-    return int(np.float64(key + 0.0).view(np.int64))  # 0.0 and -0.0 are equal
-
-
-@inlined
 def bucket(x: float, start: int, room: int) -> int:
     """Return the bucket of a key among those of a segment, which has as many as it has room for runs."""
-    bits = bits_of(x)
+    bits = np.float64(x + 0.0).view(np.int64)  # 0.0 and -0.0 are equal
     mixed = np.uint64(bits ^ (bits >> 32)) * _ODD  # whole numbers differ in their high bits only, texts in their low
     return start + int(np.int64(((mixed >> _HALF) * np.uint64(room)) >> _HALF))
-
-
-@inlined
-def is_looked_up(t: PlainTables, step: int) -> bool:
-    """Return whether the runs that can take an event by a step are found in an index."""
-    index = t.states[t.steps[step, PLAIN_SOURCE], PLAIN_INDEX]
-    return index >= 0 and (index == t.options[PLAIN_PART] or t.steps[step, PLAIN_KEY] >= 0)
 
 
 @inlined
@@ -202,20 +186,19 @@ def scan_index(t: PlainTables, m: PlainMemory, state: int, key: float, bounds: i
     """Like `scan_all`, for the runs of a state that may have a key."""
     index, first = t.states[state, PLAIN_INDEX], count
     head = bucket(key, m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state])
-    run, before, unlinks = int(m.heads[head]), -1, not t.options[PLAIN_TALLIES]  # else the work is accounted for
-    cards, bits, least, checks = m.cards, bits_of(key), np.int64(m.bounds[0, 1]), 0
-    picked = m.candidates[PICK_RUN]
+    run, before, unlinks = m.heads[head], -1, not t.options[PLAIN_TALLIES]  # else the work is accounted for
+    keys, reach, least, checks = m.registers[index], m.registers[REACH], m.bounds[0, 1], 0
+    following, picked = m.runs[HELD_NEXT], m.candidates[PICK_RUN]
     while run >= 0:
         checks += 1
-        after, is_mine = cards[run, CARD_NEXT], cards[run, CARD_KEY] == bits
-        is_in_reach = cards[run, CARD_REACH] >= least
+        after, is_mine, is_in_reach = following[run], keys[run] == key, reach[run] >= least
         picked[count] = run
         count += int(is_mine & is_in_reach)  # other keys may be in the same bucket
         if is_mine and not is_in_reach and unlinks:  # nor will it ever be
             if before < 0:
                 m.heads[head] = after
             else:
-                cards[before, CARD_NEXT] = after
+                following[before] = after
         else:
             before = run
         run = after
@@ -302,9 +285,11 @@ def scan(t: PlainTables, m: PlainMemory, state: int, step: int, event: int, firs
     if bounds < 0 or (not fold_rest(t, m, step, event) and not t.options[PLAIN_TALLIES]):
         return first
     start, size = m.segments[SEGMENT_START, state], m.segments[SEGMENT_SIZE, state]
-    if is_looked_up(t, step):
-        is_part = t.states[state, PLAIN_INDEX] == t.options[PLAIN_PART]
-        key = float(m.events[EVENT_PART, event]) if is_part else side_of_event(t, m, t.steps[step, PLAIN_KEY], event)
+    index = t.states[state, PLAIN_INDEX]
+    if index >= 0 and index == t.options[PLAIN_PART]:
+        count = scan_index(t, m, state, float(m.events[EVENT_PART, event]), bounds, first)
+    elif index >= 0 and t.steps[step, PLAIN_KEY] >= 0:
+        key = side_of_event(t, m, t.steps[step, PLAIN_KEY], event)
         count = scan_index(t, m, state, key, bounds, first)
     else:
         past = 0 if t.options[PLAIN_TALLIES] else pass_over(m, state)  # where the work is accounted for, as ever

@@ -10,16 +10,11 @@ from numpy.typing import NDArray
 
 from penstock.kernel.compiling import entry, inlined, part
 from penstock.kernel.plain_memory import FIRST_SWEEP, PlainMemory
-from penstock.kernel.scanning import bits_of, bucket, reach_of
+from penstock.kernel.scanning import bucket, reach_of
 from penstock.plan.layout import (
-    CARD_KEY,
-    CARD_NEXT,
-    CARD_NODE,
-    CARD_REACH,
     GROUP_STEP,
     HAS_GROUPS,
-    HELD_NODE,
-    HELD_NOTE,
+    HELD_NEXT,
     HELD_SEEN,
     NEWEST_LOW,
     NEWEST_POS,
@@ -53,8 +48,7 @@ _STRETCH = 32  # neighbours that are moved at a time, by a loop that the compile
 def add_to_index(t: PlainTables, m: PlainMemory, state: int, start: int, stop: int) -> None:
     """Put runs first in their buckets; a run without a key can take nothing, and stands in none."""
     first, room = m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state]
-    keys, reach = m.registers[t.states[state, PLAIN_INDEX]], m.registers[REACH]
-    nodes, cards = m.runs[HELD_NODE], m.cards
+    keys, following = m.registers[t.states[state, PLAIN_INDEX]], m.runs[HELD_NEXT]
     at, before, head = first, math.nan, m.heads[first]
     for run in range(start, stop):
         key = keys[run]
@@ -64,8 +58,7 @@ def add_to_index(t: PlainTables, m: PlainMemory, state: int, start: int, stop: i
             m.heads[at] = head
             at, before = bucket(key, first, room), key
             head = m.heads[at]
-        cards[run, CARD_NEXT], cards[run, CARD_KEY] = head, bits_of(key)
-        cards[run, CARD_REACH], cards[run, CARD_NODE] = np.int64(reach[run]), nodes[run]
+        following[run] = head
         head = np.int32(run)
     m.heads[at] = head
 
@@ -84,8 +77,11 @@ def is_over(t: PlainTables, m: PlainMemory, run: int) -> bool:
 
 @inlined
 def list_staying(t: PlainTables, m: PlainMemory, start: int, stop: int, now: int) -> int:
-    """List the runs of start .. stop-1 that are not over, from place `start` of HELD_NOTE on; return where it ends."""
-    reach, staying = m.registers[REACH], m.runs[HELD_NOTE]
+    """List the runs of start .. stop-1 that are not over, from place `start` of HELD_NEXT on; return where it ends.
+
+    That row is free for it: the index, of which it is a part, is built anew behind every sweep.
+    """
+    reach, staying = m.registers[REACH], m.runs[HELD_NEXT]
     is_counted_apart = t.options[PLAIN_BY_COUNT] and t.options[PLAIN_PART] >= 0
     least = -math.inf if is_counted_apart else float(reach_of(t, m, now) - t.options[PLAIN_WITHIN])
     end = start
@@ -134,13 +130,13 @@ def close_up(column: Any, staying: NDArray[np.int32], start: int, end: int, scat
 def sweep(t: PlainTables, m: PlainMemory, state: int, now: int) -> None:
     """Drop the runs of a state that are over, a column at a time, and build its index anew."""
     start, size = m.segments[SEGMENT_START, state], m.segments[SEGMENT_SIZE, state]
-    end, staying = list_staying(t, m, start, start + size, now), m.runs[HELD_NOTE]
+    end, staying = list_staying(t, m, start, start + size, now), m.runs[HELD_NEXT]
     moved = start
     while moved < end and staying[moved] == moved:
         moved += 1
     scattered = is_scattered(staying, moved, end)
     for k in range(m.runs.shape[0]):
-        if k != HELD_NOTE and (k != HELD_SEEN or t.options[PLAIN_SEEN]):
+        if k != HELD_NEXT and (k != HELD_SEEN or t.options[PLAIN_SEEN]):
             close_up(m.runs[k], staying, moved, end, scattered)
     for k in range(m.registers.shape[0]):
         close_up(m.registers[k], staying, moved, end, scattered)

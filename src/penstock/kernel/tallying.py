@@ -17,7 +17,6 @@ from penstock.kernel.observing import runs_in_reach
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.scanning import reach_of
 from penstock.plan.layout import (
-    CARD_REACH,
     EVENT_PART,
     GROUP_FROM,
     GROUP_KIND,
@@ -28,7 +27,6 @@ from penstock.plan.layout import (
     HAS_CREATED,
     HAS_EVENTS,
     HAS_GROUPS,
-    HAS_LEFT,
     HAS_MATCHES,
     HELD_FIRST,
     HELD_NODE,
@@ -72,8 +70,6 @@ from penstock.plan.tables import Ints
 def leave(m: PlainMemory, state: int, run: int) -> None:
     """Let a run leave its state."""
     m.registers[REACH, run] = math.nan
-    if len(m.cards) > 0:
-        m.cards[run, CARD_REACH] = HAS_LEFT
     m.segments[SEGMENT_DEAD, state] += 1
 
 

@@ -102,12 +102,9 @@ TALLY_KEPT, TALLY_ANEW = 1, 2
 REACH = 0
 
 # rows of PlainMemory.runs and .nodes
-HELD_NODE, HELD_NOTE, HELD_SEEN, HELD_WIDTH = range(4)  # SEEN: the last event asked about (FIRST), or see `ending.py`
+HELD_NODE, HELD_NEXT, HELD_SEEN, HELD_WIDTH = range(4)  # SEEN: the last event asked about (FIRST), or see `ending.py`
 HELD_FIRST = HELD_WIDTH  # a row that is there from the first time that runs are tallied, and right while they are
 LINK_EVENT, LINK_VARIABLE, LINK_PARENT, LINK_WIDTH = range(4)
-# columns of PlainMemory.cards: the next run in its bucket, or -1; the bits of its key; its REACH, or HAS_LEFT; its NODE
-CARD_NEXT, CARD_KEY, CARD_REACH, CARD_NODE, CARD_WIDTH = range(5)
-HAS_LEFT = -(2**63)
 # rows of PlainMemory.segments, behind START, SIZE and ROOM; KEPT: by the last sweep; SCANS: since, of the whole segment
 # PAST: so many of the first runs are out of reach for good
 SEGMENT_SWEEP, SEGMENT_DEAD, SEGMENT_NEED, SEGMENT_KEPT, SEGMENT_SCANS, SEGMENT_PAST, PLAIN_SEGMENT_WIDTH = range(3, 10)
