@@ -129,6 +129,6 @@ def test_a_condition_that_queries_share_is_asked_once(monkeypatch: pytest.Monkey
 
 
 def stored(engine: pk.Engine) -> int:
-    """Return how many events the only query of an engine keeps."""
-    detector: Detector = engine._detectors[0]
+    """Return how many events are kept for the first queries of an engine."""
+    detector: Detector = engine._running[0]
     return detector.store.size
