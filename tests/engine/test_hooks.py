@@ -10,6 +10,7 @@ import pytest
 
 import penstock as pk
 from penstock.engine.hooks import HookError, Hooks
+from penstock.engine.matcher import quota
 from penstock.reference import Event, find
 
 TYPES = "ABC"
@@ -173,3 +174,16 @@ def test_who_asks_for_a_tree_has_no_runs(is_first: bool) -> None:
         tree.process(batch(some_events(0, 2)), Hooks(windows=np.zeros(2, np.int64)))
     with pytest.raises(HookError, match="plan='automaton'"):
         tree.drop_runs(1, np.ones((4, 1)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_each_cell_as_many_runs_go_as_if_all_were_sorted(seed: int) -> None:
+    numbers = np.random.default_rng(seed)
+    shape = numbers.integers(1, 8, 2)
+    utility = numbers.integers(0, 5, shape) / 4 if seed % 2 else numbers.random(shape)
+    sizes = numbers.integers(0, 4, shape)
+    for count in (0, 1, int(sizes.sum()) // 2, int(sizes.sum()), int(sizes.sum()) + 5):
+        cells = np.repeat(np.arange(sizes.size), sizes.reshape(-1))
+        going = cells[np.argsort(utility.reshape(-1)[cells], kind="stable")][:count]
+        wanted = np.bincount(going, minlength=sizes.size)
+        assert quota(utility, sizes, count).tolist() == wanted.tolist()

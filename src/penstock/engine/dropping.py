@@ -16,6 +16,9 @@ def drop_from_all(
 ) -> int:
     """Drop the runs of least utility over all matchers; return how many; see `Engine.drop_runs_of_all`."""
     each = [matcher.run_cells(utility.shape[1], left) for matcher, utility in zip(matchers, utilities, strict=True)]
+    if len(matchers) == 1:
+        wanted = quota(utilities[0], each[0], count).reshape(each[0].shape)
+        return int(matchers[0].drop_counted(each[0], wanted, seed).sum())
     joint = [np.concatenate([np.asarray(array).reshape(-1) for array in arrays]) for arrays in (utilities, each)]
     parts = np.split(quota(joint[0], joint[1], count), np.cumsum([sizes.size for sizes in each])[:-1])
     dropped = 0

@@ -10,6 +10,7 @@ import numpy as np
 from penstock.engine.found import Found
 from penstock.engine.hooks import Hooks
 from penstock.errors import PenstockError
+from penstock.kernel.dropping import choose_cells
 from penstock.plan.tables import Bools, Floats, Ints
 
 MAX_FOUND = 1 << 14  # matches that a kernel keeps before it hands them out: so many stay in the cache
@@ -30,10 +31,8 @@ class TooManyRunsError(PenstockError):
 
 def quota(utility: Floats, sizes: Ints, count: int) -> Ints:
     """Return of how many runs of each cell of `sizes` the `count` of least utility are; of all, if there are fewer."""
-    flat, order = sizes.reshape(-1), np.argsort(utility.reshape(-1), kind="stable")
-    before = np.cumsum(flat[order]) - flat[order]  # runs in cells of less utility
     wanted = np.zeros(utility.size, np.int64)
-    wanted[order] = np.clip(count - before, 0, flat[order])
+    choose_cells(utility.reshape(-1), sizes.reshape(-1), count, np.empty(utility.size), wanted)
     return wanted
 
 
