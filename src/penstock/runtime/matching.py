@@ -37,6 +37,7 @@ class Step:
         is_shed: (n,) pairs that were shed.
         hidden: (n,) of the runs that an event would have met in the window, the share that it was hidden from; the one
             that it may open counts as a run. None if nothing was hidden.
+        met: (n,) so many it would have met: each was decided about. None if that was not counted.
     """
 
     matches: Matches
@@ -44,6 +45,7 @@ class Step:
     ledgers: list[Ints]
     is_shed: Bools
     hidden: Floats | None = None
+    met: Ints | None = None
 
 
 class Counting:
@@ -134,18 +136,20 @@ class Operator:
         matches = self.engine.process(batch, hooks)
         self._note_abandoned()
         hidden = np.full(len(view), self._hidden_share) if decision.hidden is not None else None
+        met: Ints | None = None
         if hidden is not None and is_counted:
-            met = [each.open_runs for each in hooks if each.open_runs is not None]
-            hidden[:] = 0.0
-            hidden[fed] = _hidden(met, taken)
+            of_queries = [each.open_runs for each in hooks if each.open_runs is not None]
+            met, hidden[:] = np.zeros(len(view), np.int64), 0.0
+            met[fed] = np.sum([each.sum(axis=1) for each in of_queries], axis=0)
+            hidden[fed] = _hidden(met[fed], taken)
             self._hidden_share = float(hidden.mean()) if len(hidden) else 0.0
-            self._count_met(view, fed, met)
+            self._count_met(view, fed, of_queries)
         for ledger, rows in zip(ledgers, taken, strict=True):
             if has_ledgers:
                 ledger[fed] = rows
         if decision.worth is not None:
             is_shed |= np.logical_and.reduce([ledger[:, SHED] > 0 for ledger in ledgers])
-        return Step(matches, self._found(matches), ledgers, is_shed, hidden)
+        return Step(matches, self._found(matches), ledgers, is_shed, hidden, met)
 
     def _counts_hidden(self) -> bool:
         """Return whether it is counted in this slice how many runs events are hidden from: it takes a while."""
@@ -366,11 +370,10 @@ def _walk(following: Ints, offsets: Ints, variables: Ints, states: Ints, last: I
         last[match] = state
 
 
-def _hidden(met: list[Ints], ledgers: list[Ints]) -> Floats:
+def _hidden(met: Ints, ledgers: list[Ints]) -> Floats:
     """Return the share of the runs that events met, of all queries, that they were hidden from."""
-    whole = np.sum([each.sum(axis=1) for each in met], axis=0)
     seen = np.sum([ledger[:, OPEN] for ledger in ledgers], axis=0)
-    return np.where(whole > 0, 1.0 - seen / np.maximum(whole, 1), 0.0)
+    return np.where(met > 0, 1.0 - seen / np.maximum(met, 1), 0.0)
 
 
 def _named(query: ast.Query, names: tuple[str, ...]) -> Floats:

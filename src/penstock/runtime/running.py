@@ -317,7 +317,7 @@ class Loop:
                     np.maximum(np.minimum(ledger[:, OPEN], s), 1) for ledger, s in self._by_states(step)
                 )
             else:
-                pairs += each * sum(ledger[:, OPEN] for ledger in step.ledgers)
+                pairs += each * (sum(ledger[:, OPEN] for ledger in step.ledgers) if step.met is None else step.met)
         of_pairs = np.bincount(view.rows, weights=pairs, minlength=len(events)).astype(np.float64)
         return (events + of_pairs) * 1e-9
 
