@@ -237,7 +237,7 @@ def test_work_is_counted(select: str) -> None:
     assert once == {"events": 4, "checks": 2, "runs_created": 2, "matches": 1, "runs": once["runs"], "without_key": 1}
     assert once["runs"] == (1 if select == "SELECT FIRST" else 2)
     assert again(engine).work == once
-    together = Engine([query, query])
+    together = Engine([query, replace(query, within=ast.TimeSpan(7_200_000_000))])  # not alike: each has its runs
     together.process(as_lists(stream("A0(k=u,v=1) A1(k=u,v=5) C2(v=1) B3(k=u,v=3) B4(k=w,v=9)")))
     assert together.work == {name: 2 * count for name, count in once.items()}
 

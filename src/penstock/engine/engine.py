@@ -406,7 +406,7 @@ class Engine:
                 "plan": self._mode,
                 "has_texts": int(self._functions.has_texts),
                 "postpone": int(self._postpone),
-                **({"ended": 1} if self._ended else {}),
+                "ended": int(self._ended),
                 "answers": self._functions.answers.state(),
                 "reader": self._reader.state(),
                 "may_share": int(self._may_share),
@@ -445,7 +445,7 @@ class Engine:
                 functions=functions,
                 remotes=remotes,
                 postpone=bool(state["postpone"]),
-                ended=bool(state.get("ended", 0)),
+                ended=bool(state["ended"]),
             )
             engine._functions.answers.restore(state["answers"])
             engine._reader, known = Reader.from_state(state["reader"]), engine._functions
@@ -455,8 +455,8 @@ class Engine:
                 Detector(each, engine._reader, known, engine._max_runs, engine._mode, engine._ended, len(plans) == 1)
                 for each in plans
             ]
-            engine._running, engine._may_share = list(engine._detectors), bool(state.get("may_share", 0))
-            for spelled in state.get("together", {}).values():
+            engine._running, engine._may_share = list(engine._detectors), bool(state["may_share"])
+            for spelled in state["together"].values():
                 members = [engine._detectors[k] for k in spelled["members"]]
                 one = Together.restored(spelled, members, engine._reader, known, engine._max_runs)
                 engine._running = with_together(engine._running, one)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from ctypes import c_double
 from difflib import get_close_matches
 from functools import lru_cache
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from penstock.engine.answers import PENDING, Answers, MustBlockError
+from penstock.engine.meaning import Known
 from penstock.engine.texts import Texts
 from penstock.engine.value_kinds import Kinds, kind_of
 from penstock.errors import PenstockError
@@ -131,8 +132,7 @@ class Functions:
         key = callee.name, len(callee.arguments)
         if key not in self._compiled:
             function, arity = self.functions[callee.name], len(callee.arguments)
-            make = _compiled_once if isinstance(function, Hashable) else _compiled_or_not
-            self._compiled[key] = make(function, arity)
+            self._compiled[key] = _compiled_once(Known(function), arity)
         return self._compiled[key]
 
     def ranks(self) -> Ints:
@@ -368,7 +368,10 @@ def _compiled_or_not(function: Callable[..., Any], arity: int) -> Compiled | Can
     return compiled
 
 
-_compiled_once = lru_cache(maxsize=256)(_compiled_or_not)  # other engines may be given the same function
+@lru_cache(maxsize=256)
+def _compiled_once(known: Known, arity: int) -> Compiled | CannotCompileError:
+    """Compile a function that other engines may be given, too; on Spark, a worker gets a new copy with each batch."""
+    return _compiled_or_not(known.function, arity)
 
 
 def _try_out(function: Callable[..., Any], compiled: Compiled, arity: int) -> None:

@@ -16,7 +16,7 @@ import xxhash
 from penstock.errors import PenstockError
 
 MAGIC = b"penstock"
-VERSION = 2
+VERSION = 3
 _HEAD = struct.Struct("<8sHQQ")
 _LENGTH = struct.Struct("<Q")
 _TYPES = {"int64": np.int64, "int32": np.int32, "float64": np.float64, "bool": np.bool_, "uint8": np.uint8}
