@@ -131,8 +131,9 @@ def _in_processes(left: list[Setting], plan: Plan) -> Iterator[list[Row]]:
                 each.result()
         while missing := _later(rows):
             yield [missing]
+        pool.shutdown()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)  # if it is broken off: what runs is not waited for
 
 
 def _waiting(rows: Any) -> Iterator[list[Row]]:
