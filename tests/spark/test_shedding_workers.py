@@ -26,6 +26,7 @@ from penstock.spark.shedding import attributes_of, needs_partitions, shed_of, sh
 from penstock.spark.worker.bucket import Bucket, Given
 from penstock.spark.worker.packing import BUCKET, Pack
 from penstock.spark.worker.results import COUNTS, OUTPUT, SHED
+from penstock.spark.worker.shedding import Shedder
 from penstock.spark.worker.spec import NOW, TIE, Spec
 
 QUERY = pk.parse("PATTERN SEQ(A a, B b, C c) WHERE a.v < b.v WITHIN 4 s PARTITION BY k", "abc")
@@ -310,3 +311,24 @@ def test_where_the_host_alone_is_too_slow_young_events_are_processed() -> None:
     latencies, shares, bound = host(5_000, 20_000, overhead_s=1.4, noise=0.1)
     assert shares.mean() > 0.03
     assert np.percentile(latencies, 90) <= bound.bound
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_strategy_decides_once_when_a_stream_begins(name: str, history: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = spec_for(shedding(name, history))
+    assert spec.shed is not None
+    kind = type(spec.shed.strategy)
+    calls, decide = [], kind.decide
+
+    def noted(self: Any, view: Any) -> Any:
+        calls.append(len(view))
+        return decide(self, view)
+
+    monkeypatch.setattr(kind, "decide", noted)
+    monkeypatch.setattr("penstock.spark.worker.shedding._ready", set())
+    before = dict(spec.shed.strategy.state())
+    for _ in range(3):
+        Shedder(spec)
+    assert calls == ([] if spec.shed.strategy.level == "runs" else [1])
+    assert dict(spec.shed.strategy.state()).keys() == before.keys()
+    assert all(np.array_equal(value, before[each]) for each, value in spec.shed.strategy.state().items())

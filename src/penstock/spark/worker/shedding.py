@@ -169,6 +169,26 @@ class Choice:
         return each
 
 
+_ready: set[type[Strategy]] = set()  # in this process
+
+
+def make_ready(shed: Shed) -> None:
+    """Have a strategy decide about one event, once in a process.
+
+    Where its code was never compiled that takes seconds, and then it is done when a stream begins; not in the first
+    overload, when there is no time.
+    """
+    strategy = deepcopy(shed.strategy)
+    if type(strategy) in _ready or strategy.level == "runs":
+        return
+    _ready.add(type(strategy))
+    nought = np.zeros(1, np.int64)
+    strategy.aim(0.5)
+    strategy.decide(
+        View(nought, nought, nought, dict.fromkeys(shed.attributes, np.zeros(1)), nought, nought, nought, nought + 1)
+    )
+
+
 class Shedder:
     """Decides what a bucket sheds.
 
@@ -190,6 +210,7 @@ class Shedder:
         if state is not None and state["strategy"]:
             self.strategy.restore({name: np.array(array) for name, array in state["strategy"].items()})
         self.units, self._now, self._most_lag, self._rows = 0.0, 0, 0, 0
+        make_ready(spec.shed)
 
     def begin(self, now: int, most_lag: int, rows: int) -> None:
         """Begin a batch.
