@@ -20,8 +20,11 @@ from penstock.shedding.views import NOTHING
 _SLICE = 1024  # events that are processed at once
 
 
-class LearningError(PenstockError):
+class NoMatchError(PenstockError):
     """A history that nothing can be learned from."""
+
+    def __init__(self) -> None:
+        super().__init__("no query has a match in the history\n  fix: give a longer one, or another query")
 
 
 def learned(
@@ -38,14 +41,14 @@ def learned(
         options: of the strategy.
 
     Raises:
-        LearningError: there is no event, or no match.
+        NoMatchError: there is no event, or no match.
     """
     is_split = has_windows_apart(queries)
     found = unshed(queries, events, Costs(), is_split=is_split, bins=bins if is_split else 1)
     history = found.history
     assert history is not None, "it was asked for"
     if not any(query.completed.count for query in history.queries):
-        raise LearningError("no query has a match in the history\n  fix: give a longer one, or another query")
+        raise NoMatchError
     return Fitted(strategy_of(strategy).fitted(history, **options), history.names)
 
 

@@ -11,6 +11,8 @@ from penstock.kernel.compiling import compiled
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.shedding.chance import mixed
 
+ENDS = (0.001, 0.999)  # quantiles of an attribute's values, between which its ranges are
+
 
 @dataclass(frozen=True)
 class Zobrist:
@@ -150,7 +152,13 @@ def ranges_of(values: Floats, edges: Floats) -> Ints:
 def edges_of(values: Floats, count: int) -> Floats:
     """Return edges that cut values into ranges of the same width, `count` of them (bins of fixed size, 6.2.2.3)."""
     finite = values[np.isfinite(values)]
-    if not len(finite) or count < 2:
+    if not len(finite):
         return np.zeros(0)
-    low, high = np.quantile(finite, (0.001, 0.999))
-    return np.linspace(low, high, count + 1)[1:-1] if high > low else np.zeros(0)
+    low, high = np.quantile(finite, ENDS)
+    return edges_between(float(low), float(high), count)
+
+
+def edges_between(low: float, high: float, count: int) -> Floats:
+    """Return edges that cut what is between two values into so many ranges of the same width."""
+    edges: Floats = np.linspace(low, high, count + 1)[1:-1] if high > low and count > 1 else np.zeros(0)
+    return edges

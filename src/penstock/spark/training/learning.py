@@ -17,11 +17,12 @@ from penstock.engine.queries import weighted
 from penstock.pattern import ast
 from penstock.pattern.schema import Schema
 from penstock.plan.tables import Floats
-from penstock.runtime.learning import LearningError, has_windows_apart, studied
+from penstock.runtime.learning import NoMatchError, has_windows_apart, studied
 from penstock.shedding.configuration import Fitted
 from penstock.shedding.strategies.catalogue import strategy_of
 from penstock.shedding.strategies.gspice import Gspice
 from penstock.shedding.summing import Summed
+from penstock.shedding.zobrist import ENDS, edges_between
 from penstock.spark.columns import ColumnLike, DetectError, Resolver, quoted, resolve
 from penstock.spark.parting import in_parts
 from penstock.spark.training.collecting import collect, reach_of_sums, spec_of_sums
@@ -31,7 +32,6 @@ from penstock.spark.worker.spec import Spec
 
 _SUMS = "name string, place bigint, sum double"
 _KINDS = "key bigint, type int, cell int, inputs array<double>, worth double, count double"
-_ENDS = (0.001, 0.999)  # of the values of an attribute, between which its ranges are
 _PANES = 4  # of events, before a slice of time
 _NO_MODEL = ("random-event", "random-run")
 
@@ -86,7 +86,7 @@ def learn(
     Raises:
         QueryError: a query does not fit the frame.
         DetectError: a column is not there or of the wrong type, or an option does not fit.
-        LearningError: no query has a match in the history.
+        NoMatchError: no query has a match in the history.
 
     Examples:
         learned = learn(history, query, "hspice-pm", by="card")
@@ -180,7 +180,7 @@ def _summed(resolver: Resolver, worker: StudyWorker) -> Summed:
     for name, place, number in rows:
         sums[name].reshape(-1)[place] = number
     if not any(sums[name].any() for name in sums if name.startswith("completed")):
-        raise _no_match()
+        raise NoMatchError
     return empty.with_sums(sums)
 
 
@@ -217,7 +217,7 @@ def _gspice(made: type[Gspice], resolver: Resolver, worker: StudyWorker, options
     )  # fmt: skip
     seen = kinds_from(frame.toArrow())
     if not seen.worth.any():
-        raise _no_match()
+        raise NoMatchError
     return made.of(features, seen, depth=depth, seed=seed)
 
 
@@ -225,16 +225,9 @@ def _edges(resolver: Resolver, name: str, count: int) -> Floats:
     """Return where the values of an attribute are cut into ranges, as one process does."""
     value = quoted(name).cast("double")
     values = resolver.select(None).select(value.alias("value")).where(sf.abs("value") < float("inf"))
-    ends = values.approxQuantile("value", list(_ENDS), 1e-4)
-    if len(ends) < 2 or count < 2 or not ends[0] < ends[1]:
-        return np.zeros(0)
-    edges: Floats = np.linspace(ends[0], ends[1], count + 1)[1:-1]
-    return edges
+    ends = values.approxQuantile("value", list(ENDS), 1e-4)
+    return edges_between(ends[0], ends[1], count) if ends else np.zeros(0)
 
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-
-
-def _no_match() -> LearningError:
-    return LearningError("no query has a match in the history\n  fix: give a longer one, or another query")

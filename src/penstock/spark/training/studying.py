@@ -55,10 +55,7 @@ class StudyWorker(BatchWorker):
         """Yield the sums of each slice."""
         counts = Counts()
         with TemporaryDirectory(prefix="penstock-") as folder:
-            sorters: dict[int, Sorter] = {}
-            for batch in batches:
-                for _ in self._sorted_in(pa.Table.from_batches([batch]), sorters, Path(folder), counts):
-                    pass  # malformed rows
+            sorters = self._sorters(batches, Path(folder), counts)
             for number in sorted(sorters):
                 yield self._summed(sorters.pop(number), number)
 

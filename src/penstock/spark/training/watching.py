@@ -167,10 +167,7 @@ class CollectWorker(BatchWorker):
         """Yield the sums."""
         counts, total = Counts(), Sums()
         with TemporaryDirectory(prefix="penstock-") as folder:
-            sorters: dict[int, Sorter] = {}
-            for batch in batches:
-                for _ in self._sorted_in(pa.Table.from_batches([batch]), sorters, Path(folder), counts):
-                    pass  # malformed rows, which are counted
+            sorters = self._sorters(batches, Path(folder), counts)
             for number in sorted(sorters):
                 self._sum_up(sorters.pop(number), number, counts, total)
         add_up(total, {(ALL_QUERIES, name, None): np.array([getattr(counts, name)]) for name in ("rows", "malformed")})

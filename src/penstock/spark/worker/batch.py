@@ -62,6 +62,14 @@ class BatchWorker:
             return Results(self.spec, counts)
         return Results(self.spec, counts, (number * self.slice_us, (number + 1) * self.slice_us))
 
+    def _sorters(self, batches: Iterable[pa.RecordBatch], folder: Path, counts: Counts) -> dict[int, Sorter]:
+        """Return the rows of each slice; those that are malformed are counted and left."""
+        sorters: dict[int, Sorter] = {}
+        for table in _gathered(batches):
+            for _ in self._sorted_in(table, sorters, folder, counts):
+                pass
+        return sorters
+
     def _sorted_in(
         self, table: pa.Table, sorters: dict[int, Sorter], folder: Path, counts: Counts
     ) -> Iterator[pa.Table]:
