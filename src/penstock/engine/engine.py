@@ -22,6 +22,7 @@ from penstock.engine.obligations import Waiting
 from penstock.engine.queries import EngineError, weighted
 from penstock.engine.snapshots import SnapshotError, pack, unpack
 from penstock.engine.together import Together, parted, put_together, with_together
+from penstock.engine.waiting import waiting
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
 from penstock.pattern.render import render
@@ -332,6 +333,22 @@ class Engine:
         """
         self._part()
         return self._detectors[query].keep_runs().open_runs()
+
+    def waiting(self, types: Sequence[str], *, by_query: bool = False) -> list[Ints]:
+        """Return how many open runs, of all keys, wait for an event of each type: (S, T) by the states of a query.
+
+        It says what an event of a type takes. No plan changes for it: queries that share the runs of a common beginning
+        count as one, and of a tree of joins the tuples count, in state 0.
+
+        Args:
+            types: names.
+            by_query: one for each query, by `states`; this changes plans as `open_runs` does.
+        """
+        if by_query:
+            self._part()
+            for detector in self._detectors:
+                detector.keep_runs()
+        return [waiting(detector, types) for detector in self._running]
 
     def drop_runs(self, count: int, utility: Floats, query: int = 0) -> Ints:
         """Drop runs of a query, those of least utility first; return how many of each state.

@@ -32,10 +32,11 @@ from penstock.spark.worker.judging import marked
 from penstock.spark.worker.spec import Spec
 from penstock.spark.worker.times import times
 from penstock.spark.worker.windows import Pairs, Positions
+from penstock.spark.worker.work import Work
 
 _PARTS = 8  # of a batch, before each of which runs are dropped
 _LEAST_PART = 256  # events
-_EVENT = 1000.0  # open runs: what an event costs as much as, besides asking them
+_TRIES, _NEAR = 6, 0.05  # shares that are tried; so near to what can be done is near enough
 
 
 @dataclass(frozen=True)
@@ -230,42 +231,64 @@ class Shedder:
 
     def choose(self, rows: Rows, engine: Engine) -> Choice:
         """Return what is shed of the rows of the batch, before an engine gets them."""
-        choice = self._chosen(rows, engine.work["runs"])  # just swept: the same, if the batch is run again
+        choice = self._chosen(rows, engine)
         if not self.shed.unshed:
             return choice
         return choice.sparing(marked(rows.table, self._by, self.shed.unshed, self.shed.seed))
 
-    def _chosen(self, rows: Rows, open_runs: int) -> Choice:
-        """Choose rows: an event is the more work, the more runs there are; or say how many runs there may be."""
+    def _chosen(self, rows: Rows, engine: Engine) -> Choice:
+        """Choose rows, so that the work on those that are left can be done; or say how many runs there may be."""
         pairs = None if self.positions is None else self.positions.take(rows)
         bound, is_about_runs = self.shed.bound, self.strategy.level == "runs"
         lags = np.minimum(self.shed.lags(rows.table, self._now), self._most_lag)
-        doable, an_event = bound.doable(self._rows, self.rates), _EVENT + open_runs
-        likely = min(doable, self.rates.done if is_about_runs else len(rows) * an_event)
-        is_overdue: Bools = lags > bound.longest_lag(self._rows, likely, self.rates)
-        size = int((~is_overdue).sum())
+        doable = bound.doable(self._rows, self.rates)
         if is_about_runs:
+            is_overdue: Bools = lags > bound.longest_lag(self._rows, min(doable, self.rates.done), self.rates)
+            size = int((~is_overdue).sum())
             chunk = max(_LEAST_PART, -(-size // _PARTS))
             return Choice(is_overdue, np.zeros(len(rows), np.bool_), runs=doable / max(1, size), chunk=chunk)
-        share = max(0.0, 1.0 - doable / (size * an_event)) if size else 0.0
-        self.units = (1.0 - share) * size * an_event
+        work = Work.of(rows.table, self.type_name, self._by, engine, by_query=self.strategy.level == "run")
+        likely = min(doable, float(work.of_rows().sum()))
+        is_overdue = lags > bound.longest_lag(self._rows, likely, self.rates)
         if self.strategy.level == "stream":
-            return Choice(is_overdue, self._of_stream(rows, is_overdue, share))
-        return self._of_rows(rows, is_overdue, share, pairs)
+            choice = Choice(is_overdue, self._of_stream(rows, is_overdue, work.of_rows(), doable))
+            self.units = _left(choice, work)
+            return choice
+        return self._of_rows_to(doable, rows, is_overdue, pairs, work)
 
-    def _of_stream(self, rows: Rows, is_overdue: Bools, share: float) -> Bools:
+    def _of_stream(self, rows: Rows, is_overdue: Bools, work: Floats, doable: float) -> Bools:
         """Return which rows go: those of least worth, as the strategy has said before the shuffle; or by chance."""
-        is_shed = np.zeros(len(rows), np.bool_)
-        if not share:
+        is_shed, too_much = np.zeros(len(rows), np.bool_), work[~is_overdue].sum() - doable
+        if too_much <= 0:
             return is_shed
         chance = uniform(self.shed.seed, rows.tie)
-        if rows.worth is None:
-            is_shed = chance < share
-        else:
-            here = np.flatnonzero(~is_overdue & ~np.isnan(rows.worth))  # what has no worth is not known, and stays
-            order = here[np.lexsort((chance[here], rows.worth[here]))]
-            is_shed[order[: round(share * int((~is_overdue).sum()))]] = True
-        return is_shed & ~is_overdue
+        worth = np.zeros(len(rows)) if rows.worth is None else rows.worth
+        here = np.flatnonzero(~is_overdue & ~np.isnan(worth))  # what has no worth is not known, and stays
+        order = here[np.lexsort((chance[here], worth[here]))]
+        is_shed[order[np.cumsum(work[order]) - work[order] / 2 < too_much]] = True
+        return is_shed
+
+    def _of_rows_to(
+        self, doable: float, rows: Rows, is_overdue: Bools, pairs: Pairs | None, work: Work
+    ) -> Choice:  # fmt: skip
+        """Return what is shed of rows so that no more work is left than can be done; take note of how much that is.
+
+        A strategy is told a share of the events. What that saves depends on which of them it gives up: those that no
+        run waits for save next to nothing. So shares are tried, halving what is between too few and too many.
+        """
+        before = {name: np.array(array) for name, array in self.strategy.state().items()}
+        total = float(work.of_rows()[~is_overdue].sum())
+        low, high, share = 0.0, 1.0, max(0.0, 1.0 - doable / total) if total else 0.0
+        for _ in range(_TRIES):
+            self.strategy.restore({name: array.copy() for name, array in before.items()})
+            choice = self._of_rows(rows, is_overdue, share, pairs)
+            # what the engine sheds by its worth is not known beforehand
+            self.units = _left(choice, work) if choice.worth is None else (1.0 - share) * total
+            if not share or choice.worth is not None or abs(self.units - doable) <= _NEAR * doable:
+                break
+            low, high = (share, high) if self.units > doable else (low, share)
+            share = (low + high) / 2
+        return choice
 
     def _of_rows(self, rows: Rows, is_overdue: Bools, share: float, pairs: Pairs | None) -> Choice:
         is_shed = np.zeros(len(rows), np.bool_)
@@ -344,6 +367,12 @@ def was_shed(choice: Choice, hooks: list[Hooks]) -> tuple[Bools, Bools]:
         is_shed = is_shed | np.logical_and.reduce([each.all(axis=0) for each in choice.hidden])
         partly = (partly | np.logical_or.reduce([each.any(axis=0) for each in choice.hidden])) & ~is_shed
     return is_shed, partly
+
+
+def _left(choice: Choice, work: Work) -> float:
+    """Return the work that is left when some rows are shed, or hidden from some runs."""
+    each = work.of_rows() if choice.hidden is None else work.of_rows() - work.hidden_from(choice.hidden)
+    return float(each[~(choice.is_shed | choice.is_overdue)].sum())
 
 
 def _spread(values: Any, known: Ints, size: int, otherwise: Any) -> Any:
