@@ -29,8 +29,13 @@ def view(kind: str) -> View:
     sizes = whole[kind]
     return View(
         numbers.integers(0, TYPES, 40), np.arange(40), numbers.integers(0, 10**9, 40), {}, rows, windows,
-        numbers.integers(0, sizes + 2), np.broadcast_to(sizes[:1], sizes.shape) if kind == "one" else sizes,
+        numbers.integers(0, sizes + 2), sizes[:1] if kind == "one" else sizes,
     )  # fmt: skip
+
+
+def sizes_of(seen: View) -> np.ndarray:
+    """Return the size of the window of each pair."""
+    return np.broadcast_to(seen.sizes, seen.rows.shape)
 
 
 def drawn(number: int, window: int) -> float:
@@ -56,7 +61,7 @@ def test_by_level_says_what_the_slow_way_says(kind: str, partitions: int) -> Non
     cells, below, at = Cells.of(utilities, partitions), np.array([45, 10, 70])[:partitions], np.full(partitions, 0.4)
     shares = np.where(np.arange(101) < below[:, None], 1.0, np.where(np.arange(101) == below[:, None], 0.4, 0.0))
     wanted = []
-    for row, window, position, size in zip(seen.rows, seen.windows, seen.positions, seen.sizes, strict=True):
+    for row, window, position, size in zip(seen.rows, seen.windows, seen.positions, sizes_of(seen), strict=True):
         whole = cells_of(int(position), int(size))
         utility = round(float(np.mean([utilities[seen.types[row], cell] for cell in whole])))
         first = int(min(position, size - 1) * CELLS // size)
@@ -71,7 +76,7 @@ def test_by_cell_says_what_the_slow_way_says(kind: str) -> None:
     shares = np.random.default_rng(2).choice([0.0, 0.3, 0.8, 1.0], (TYPES, CELLS))
     wanted = [
         drawn(int(seen.numbers[row]), int(window)) < shares[seen.types[row], int(min(at, size - 1) * CELLS // size)]
-        for row, window, at, size in zip(seen.rows, seen.windows, seen.positions, seen.sizes, strict=True)
+        for row, window, at, size in zip(seen.rows, seen.windows, seen.positions, sizes_of(seen), strict=True)
     ]
     assert by_cell(chances(shares), seen, SEED).tolist() == wanted
 
@@ -83,7 +88,7 @@ def test_what_was_shed_is_counted_by_type_and_position(kind: str) -> None:
     run = Run(np.zeros(40), shed_by_cell=np.zeros((TYPES, 20)))
     assert run.note_shed(seen, is_shed) == is_shed.sum() == run.shed_pairs
     wanted = np.zeros((TYPES, 20), np.int64)
-    for row, position, size in zip(seen.rows[is_shed], seen.positions[is_shed], seen.sizes[is_shed], strict=True):
+    for row, position, size in zip(seen.rows[is_shed], seen.positions[is_shed], sizes_of(seen)[is_shed], strict=True):
         wanted[seen.types[row], min(position, size - 1) * 20 // size] += 1
     assert (run.shed_by_cell == wanted).all()
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penstock.shedding.deciding import by_state
+from penstock.shedding.deciding import by_state, chances
 from penstock.shedding.overload.choosing_f import choose_f, classes
 from penstock.shedding.overload.load import Load
 from penstock.shedding.overload.queueing import (
@@ -15,7 +15,7 @@ from penstock.shedding.overload.queueing import (
 )
 from penstock.shedding.positions import cells
 from penstock.shedding.strategies.espice import Espice, utility_table
-from penstock.shedding.thresholds import Occurrences, cdt, utility_threshold
+from penstock.shedding.thresholds import LEVELS, UTILITIES, Occurrences, cdt, find_thresholds, utility_threshold
 from penstock.shedding.views import View
 
 UT = np.array([[70, 15, 10, 5, 0], [0, 60, 30, 10, 0]])  # table 4.1
@@ -144,3 +144,16 @@ def test_classes_of_importance_and_f() -> None:
     # They are everywhere: the largest f will do.
     utilities = np.array([[0.0, 90.0] * 50])
     assert choose_f(utilities, shares, q_max=2500, ratio=0.3, candidates=(0.9, 0.8, 0.6)) == 0.9
+
+
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_compiled_thresholds_are_those_of_the_definition(is_exact: bool) -> None:
+    numbers = np.random.default_rng(2)
+    tables = np.cumsum(numbers.integers(0, 3, (4, LEVELS)) * numbers.random((4, LEVELS)), axis=1)
+    below, at = np.zeros(4, np.int64), np.zeros(4, np.uint64)
+    for share in (0.0, 0.001, 0.3, 0.77, 1.0, 1.2):
+        find_thresholds(tables, share, is_exact, below, at)
+        for part, table in enumerate(tables):
+            wanted = Occurrences(UTILITIES, table).threshold(share * float(table[-1]), exact=is_exact)
+            assert below[part] == (wanted.below if wanted.share > 0 else 0)
+            assert at[part] == chances(np.array([wanted.share]))[0]

@@ -32,7 +32,8 @@ class TooManyRunsError(PenstockError):
 def quota(utility: Floats, sizes: Ints, count: int) -> Ints:
     """Return of how many runs of each cell of `sizes` the `count` of least utility are; of all, if there are fewer."""
     wanted = np.zeros(utility.size, np.int64)
-    choose_cells(utility.reshape(-1), sizes.reshape(-1), count, np.empty(utility.size), wanted)
+    used = np.empty(utility.size, np.int64)
+    choose_cells(utility.reshape(-1), sizes.reshape(-1), count, np.empty(utility.size), used, wanted)
     return wanted
 
 

@@ -13,8 +13,9 @@ from penstock.engine.elements import Elements
 from penstock.engine.ended import Over
 from penstock.engine.found import Found, SmallInts
 from penstock.engine.hooks import Hooks
-from penstock.engine.matcher import MAX_FOUND, TooManyRunsError, quota
-from penstock.engine.plain_hooks import drop_counted, open_runs, run_cells, with_hooks
+from penstock.engine.matcher import MAX_FOUND, TooManyRunsError
+from penstock.engine.plain_dropping import Dropper
+from penstock.engine.plain_hooks import open_runs, with_hooks
 from penstock.engine.plain_state import restored, state_of
 from penstock.engine.store import Store
 from penstock.kernel.ending import end_over
@@ -62,6 +63,7 @@ class PlainMatcher:
         self._loops = np.array([bool(v.loops) for v in plan.numbered.variables])
         self._has_rounds = (bool(plan.query.returns) or plan.postpones) and bool(self._loops.any())
         self._nodes_kept = 0
+        self._dropper = Dropper(self.tables, self.memory)
         self._over: list[Over] = []  # runs that have ended, if they are reported; their events are in the store
         self.given_out: WeakSet[Chains] = WeakSet()  # matches that somebody still has
         self._stopped = layout.DONE, -1  # why and before which event the kernel last stopped
@@ -100,18 +102,14 @@ class PlainMatcher:
             count: how many.
             utility: (S, B) of a run by its state and by what it has left of WITHIN, in B equal parts, the least first.
         """
-        sizes = self.run_cells(utility.shape[1], None)
-        return self.drop_counted(sizes, quota(utility, sizes, count).reshape(utility.shape), None)
+        return self.dropper().drop_oldest(count, utility)
 
-    def run_cells(self, bins: int, left: Floats | None) -> Ints:
-        """Return how many runs there are of each state and with each part left; see `Engine.drop_runs_of_all`."""
+    def dropper(self) -> Dropper:
+        """Return what counts the runs that are open now, and drops some."""
         if self.tables.options[layout.PLAIN_REPORTS]:
             self._sweep(self.store.size - 1)  # what is over has ended, and was not dropped
-        return run_cells(self.tables, self.memory, self.store.now, bins, left)
-
-    def drop_counted(self, sizes: Ints, wanted: Ints, seed: int | None) -> Ints:
-        """Drop runs that `run_cells` has just counted; return how many of each state."""
-        return drop_counted(self.tables, self.memory, sizes, wanted, seed)
+        self._dropper.memory, self._dropper.now = self.memory, self.store.now
+        return self._dropper
 
     def refresh(self, rows: Ints, found: Found, is_dropped: Bools) -> None:
         """Drop some of the runs that `runs` has just returned; read again what others keep of derived columns.

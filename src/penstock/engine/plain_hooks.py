@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from penstock.engine.hooks import Hooks
-from penstock.kernel.dropping import count_cells, count_open, drop_cells
+from penstock.kernel.dropping import count_open
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.tallying import recount
 from penstock.plan import layout
 from penstock.plan.layout import HAS_EVENTS, LEDGER_SHED, LEDGER_WIDTH, SUMMARY_WIDTH, TALLY_ANEW, TALLY_KEPT
 from penstock.plan.plain import PlainTables
-from penstock.plan.tables import Floats, Ints
+from penstock.plan.tables import Ints
 
 
 def with_hooks(tables: PlainTables, memory: PlainMemory, hooks: Hooks, start: int) -> PlainMemory:
@@ -77,17 +77,3 @@ def open_runs(tables: PlainTables, memory: PlainMemory, now: int) -> Ints:
     counts = np.zeros(len(tables.states), np.int64)
     count_open(tables, memory, now, counts)
     return counts
-
-
-def run_cells(tables: PlainTables, memory: PlainMemory, now: int, bins: int, left: Floats | None) -> Ints:
-    """Return how many runs there are of each state and with each part left, (S, bins); `drop_counted` may follow."""
-    sizes = np.zeros((len(tables.states), bins), np.int64)
-    count_cells(tables, memory, now, np.zeros(0) if left is None else left, sizes)
-    return sizes
-
-
-def drop_counted(tables: PlainTables, memory: PlainMemory, sizes: Ints, wanted: Ints, seed: int | None) -> Ints:
-    """Drop runs that `run_cells` has just counted; return how many of each state."""
-    dropped: Ints = wanted.sum(axis=1)
-    drop_cells(tables, memory, sizes.copy(), wanted.copy(), -1 if seed is None else seed)
-    return dropped

@@ -48,7 +48,7 @@ class VirtualClock:
 
     def arrived(self) -> int:
         """Return how many events have arrived."""
-        return int(np.searchsorted(self.arrivals, self._now, side="right"))
+        return int(self.arrivals.searchsorted(self._now, side="right"))
 
     def wait(self, seen: int) -> None:
         """Go to the next arrival."""
@@ -81,7 +81,7 @@ class WallClock:
 
     def arrived(self) -> int:
         """Return how many events have arrived."""
-        return int(np.searchsorted(self.arrivals, self.now(), side="right"))
+        return int(self.arrivals.searchsorted(self.now(), side="right"))
 
     def wait(self, seen: int) -> None:
         """Sleep until the next arrival."""

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.engine.engine import Engine
 from penstock.engine.hooks import Hooks
 from penstock.engine.matches import Matches
-from penstock.kernel.compiling import compiled
+from penstock.kernel.compiling import compiled, entry
 from penstock.pattern import ast
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.runtime.costs import OPEN, SHED, Costs
@@ -263,9 +263,10 @@ class Operator:
         """
         if not self.stream.is_split:
             return self._drop(count, utilities, None, seed)
-        windows = self._windows()
-        left = self._left(windows, now)
-        return self._drop(count, utilities, left if kept is None else np.where(kept[windows], np.nan, left), seed)
+        left = self._left(now)
+        if kept is not None:
+            left[kept[self._windows()]] = np.nan
+        return self._drop(count, utilities, left, seed)
 
     def _drop(self, count: int, utilities: Sequence[Floats], left: Floats | None, seed: int | None) -> int:
         return self.engine.drop_runs_of_all(count, utilities, left=left, seed=seed)
@@ -274,11 +275,12 @@ class Operator:
         """Return the windows of the engine's partitions."""
         return self.engine.partitions()[:, 0].astype(np.int64)
 
-    def _left(self, windows: Ints, now: int) -> Floats:
-        """Return the share of its events that each window has left."""
-        left: Floats = 1.0 - (now - self.stream.starts[windows]) / max(self.stream.expected_size(now), 1)
-        np.maximum(left, 0.0, out=left)
-        return np.minimum(left, 1.0, out=left)
+    def _left(self, now: int) -> Floats:
+        """Return the share of its events that each window has left, by the engine's partition."""
+        windows = self.engine.partitions()[:, 0]
+        left = np.empty(len(windows))
+        _find_left(windows, self.stream.starts, now, max(self.stream.expected_size(now), 1), left)
+        return left
 
     # --- history ----------------------------------------------------------------------------------------------
 
@@ -358,6 +360,13 @@ class Walk:
         np.fill_diagonal(moved, 0.0)
         rewards: Floats = costs.check * factor + moved
         return rewards
+
+
+@entry
+def _find_left(windows: Floats, starts: Ints, now: int, size: int, left: Floats) -> None:
+    """Write the share of its events that each window has left when event `now` comes."""
+    for k in range(len(windows)):
+        left[k] = min(max(1.0 - (now - starts[int(windows[k])]) / size, 0.0), 1.0)
 
 
 @compiled

@@ -81,7 +81,7 @@ class Run:
         self.pairs += len(view)
         self.shed_pairs += shed
         if shed:
-            _count_cells(parts, view.types, view.pairs_of_events, view.positions, view.few_sizes, self.shed_by_cell)
+            _count_cells(parts, view.types, view.pairs_of_events, view.positions, view.sizes, self.shed_by_cell)
         return shed
 
     def percentile(self, share: float) -> float:

@@ -182,9 +182,9 @@ class Loop:
         end = self._slice_end(at, stop)
         if not isinstance(clock, VirtualClock):  # only what is there
             end = min(end, max(at + 1, clock.arrived() + start))
-        waiting = max(clock.arrived() - (at - start), 0)
+        arrived = clock.arrived()
         asked = time.thread_time()
-        command, runs = self._command(at, start, waiting, end - at)
+        command, runs = self._command(at, start, arrived, end - at)
         if not command.share and not runs:
             end = self._unshed_end(at, end)
         told = time.thread_time()
@@ -201,7 +201,7 @@ class Loop:
         latencies = done - arrivals
         self.run.latencies[at - start : end - start] = latencies
         spent = float(seconds.sum()) if isinstance(clock, VirtualClock) else time.perf_counter() - begun
-        self._note(view, step, command, latencies, waiting, dropped)
+        self._note(view, step, command, latencies, max(arrived - (at - start), 0), dropped)
         self._look_back(at, end, view, decision, step, command)
         self.run.working += time.thread_time() - spent_before
         self._learn_times(spent, at, end, command)
@@ -225,12 +225,12 @@ class Loop:
 
     # --- decisions --------------------------------------------------------------------------------------------
 
-    def _command(self, at: int, start: int, waiting: int, events: int) -> tuple[Command, int]:
+    def _command(self, at: int, start: int, arrived: int, events: int) -> tuple[Command, int]:
         """Return what must go of the next so many events, and how many runs of it, if runs are what is dropped."""
         shedder = self.shedder
         if shedder is None or not self.full_time:
             return KEEP_ALL, 0
-        load = self._load(at, start, waiting)
+        load = self._load(at, start, arrived)
         command = shedder.detector.command(load, events)
         return command, command.runs_of(load) if shedder.strategy.level == "runs" else 0
 
@@ -245,20 +245,18 @@ class Loop:
         decision = shedder.strategy.decide(view)
         return decision if command.share > 0 else NOTHING
 
-    def _load(self, at: int, start: int, waiting: int) -> Load:
-        shedder, clock = self.shedder, self.clock
+    def _load(self, at: int, start: int, arrived: int) -> Load:
+        shedder, arrivals, first = self.shedder, self.clock.arrivals, at - start
         assert shedder is not None
-        now = clock.now()
+        now, waiting = self.clock.now(), max(arrived - first, 0)
         horizon = max((1 - shedder.f) * shedder.bound, 1e-9)
-        arrived = clock.arrived()
-        rate = (arrived - int(np.searchsorted(clock.arrivals[:arrived], now - horizon))) / horizon
-        head = float(clock.arrivals[at - start])
+        rate = (arrived - int(arrivals[:arrived].searchsorted(now - horizon))) / horizon
+        head = float(arrivals[first])
         if waiting > 1:  # those that wait came at some rate, too, even if nothing comes any more
-            rate = max(rate, (waiting - 1) / max(float(clock.arrivals[arrived - 1]) - head, horizon))
-        waited = max(0.0, now - head)
+            rate = max(rate, (waiting - 1) / max(float(arrivals[arrived - 1]) - head, horizon))
         queued = (self._work(at + max(waiting, 1)) - self._work(at)) / max(waiting, 1)
         event_time = self._unit_time * queued or self.full_time
-        return Load(waited, waiting, rate, self.full_time, event_time, self._open)
+        return Load(max(0.0, now - head), waiting, rate, self.full_time, event_time, self._open)
 
     def _aim(self, share: float, view: View) -> None:
         """Tell the strategy how much must go, if that has changed."""

@@ -132,7 +132,7 @@ class Stream:
         return View(
             self.types[start:stop], self.times[start:stop], self.numbers[start:stop],
             {name: column[start:stop] for name, column in self.columns.items()},
-            rows, windows, positions, _same(self.expected_size(start), len(windows)), counts,
+            rows, windows, positions, np.array([self.expected_size(start)]), counts,
         )  # fmt: skip
 
     def batch(self, rows: Ints, windows: Ints) -> dict[str, Any]:
@@ -156,11 +156,6 @@ class Stream:
 
     def _read_names(self) -> list[str]:
         return [self.reader.types[code] for code in range(len(self.reader.types))]
-
-
-def _same(value: int, count: int) -> Ints:
-    """Return a number so many times, without room for all of them."""
-    return np.broadcast_to(np.int64(value), (count,))
 
 
 def _compact(column: Any) -> Any:

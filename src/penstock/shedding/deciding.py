@@ -47,7 +47,7 @@ def _of_event(number: int, seed: int) -> np.uint64:
 
 @inlined
 def size_at(sizes: Ints, k: int) -> int:
-    """Return the size of a pair's window; `View.few_sizes` has one for all, if they are the same."""
+    """Return the size of a pair's window; `View.sizes` has one for all, if they are the same."""
     return int(sizes[k if len(sizes) > 1 else 0])
 
 
@@ -110,7 +110,7 @@ def by_cell(table: Chances, view: View, seed: int) -> Bools:
     """Return which pairs are dropped, by a table (T, B) of the chance to drop of each type and position."""
     result = np.empty(len(view), np.bool_)
     _by_cell(
-        table, view.types, view.numbers, view.pairs_of_events, view.windows, view.positions, view.few_sizes, seed,
+        table, view.types, view.numbers, view.pairs_of_events, view.windows, view.positions, view.sizes, seed,
         np.empty(_STRETCH, np.uint64), result,
     )  # fmt: skip
     return result
@@ -273,7 +273,7 @@ def by_level(cells: Cells, below: Ints, at: Chances, view: View, seed: int) -> B
     result = np.empty(len(view), np.bool_)
     _by_level(
         cells, below, at, view.types, view.numbers, view.pairs_of_events, view.windows, view.positions,
-        view.few_sizes, seed, np.empty(_STRETCH, np.uint64), result,
+        view.sizes, seed, np.empty(_STRETCH, np.uint64), result,
     )  # fmt: skip
     return result
 
@@ -314,5 +314,5 @@ def _gather(table: Floats, types: Ints, rows: Ints, positions: Ints, sizes: Ints
 def by_state(table: Floats, view: View) -> Floats:
     """Return (S, n): what a table (T, B, S) says about each pair, by state; the mean, if a position is many cells."""
     result = np.empty((table.shape[2], len(view)))
-    _gather(table, view.types, view.rows, view.positions, view.few_sizes, result)
+    _gather(table, view.types, view.rows, view.positions, view.sizes, result)
     return result

@@ -6,11 +6,14 @@ gSPICE in the stream (6.2.3): the same function of utilities and of how often ea
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.kernel.compiling import entry
 from penstock.plan.tables import Floats, Ints
+from penstock.shedding.deciding import CERTAIN, Chances
 
 LEVELS = 101  # utilities of eSPICE are whole numbers from 0 to 100
 UTILITIES: Floats = np.arange(LEVELS, dtype=np.float64)
@@ -91,6 +94,33 @@ class Occurrences:
         here = float(self.cumulative[at]) - before
         share = min(1.0, (amount - before) / here) if exact and here > 0 else 1.0
         return Threshold(float(self.values[at]), share)
+
+
+@entry
+def find_thresholds(tables: Floats, share: float, is_exact: bool, below: Ints, at: Chances) -> None:
+    """Find the threshold of each partition of a window: `Occurrences.threshold`, compiled, for whole utilities.
+
+    A detector asks for another share before every slice, so this is done as often.
+
+    Args:
+        tables: (partitions, LEVELS) CDT of each.
+        share: of its events that is to be dropped: ρ is this share of them.
+        is_exact: as there.
+        below: (partitions,) the result: what has less utility goes.
+        at: (partitions,) and the chance of what has just as much, as `penstock.shedding.deciding.chances` has them.
+    """
+    for part in range(len(tables)):
+        cumulative, u, before = tables[part], 0, 0.0
+        amount = share * cumulative[-1]
+        below[part], at[part] = 0, 0
+        if amount <= 0:
+            continue
+        while u < len(cumulative) - 1 and cumulative[u] < amount * (1 - 1e-12):
+            before, u = cumulative[u], u + 1
+        here = cumulative[u] - before
+        going = min(1.0, (amount - before) / here) if is_exact and here > 0 else 1.0
+        if going > 0:
+            below[part], at[part] = u, np.uint64(math.ceil(going * CERTAIN))
 
 
 def utility_threshold(table: Floats, amount: float) -> int:

@@ -29,7 +29,7 @@ class View:
         rows: (n,) the event of a pair.
         windows: (n,) the number of its window.
         positions: (n,) how many events are before it in its window, counted before any shedding.
-        sizes: (n,) how many events the window is expected to have.
+        sizes: (n,) how many events the window is expected to have; (1,) if that is the same for all.
         counts: (e,) how many pairs each event has; None: as `rows` says.
     """
 
@@ -50,11 +50,6 @@ class View:
     def pairs_of_events(self) -> Ints:
         """(e,) how many pairs each event has."""
         return np.bincount(self.rows, minlength=len(self.types)) if self.counts is None else self.counts
-
-    @cached_property
-    def few_sizes(self) -> Ints:
-        """(n,) the sizes; or (1,) if all are the same, which need not be read again and again."""
-        return self.sizes[:1].copy() if len(self) and not self.sizes.strides[0] else np.ascontiguousarray(self.sizes)
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from penstock.plan.tables import Floats, Ints
-from penstock.shedding.deciding import CERTAIN, Cells, by_level
+from penstock.shedding.deciding import Cells, Chances, by_level
 from penstock.shedding.history import History
-from penstock.shedding.overload.queueing import drop_amount
 from penstock.shedding.strategies.strategy import Strategy
-from penstock.shedding.thresholds import LEVELS, UTILITIES, Occurrences, cdt
+from penstock.shedding.thresholds import LEVELS, cdt, find_thresholds
 from penstock.shedding.views import Decision, Effort, Level, View
+
+# What is ready for a number of partitions: utilities, CDT of each, and its threshold: what has less goes, and of what
+# has as much so many.
+Partitioned: TypeAlias = tuple[Cells, Floats, Ints, Chances]
 
 
 def utility_table(contributions: Floats) -> Ints:
@@ -52,10 +54,8 @@ class Espice(Strategy):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        self._below = np.zeros(1, np.int64)  # by partition: what has less utility goes
-        self._at = np.zeros(1, np.uint64)  # and the chance of what has just as much
-        self._cells = Cells.of(self.utilities, 1)
-        self._partitioned: dict[int, tuple[Cells, list[Occurrences]]] = {}  # by number of partitions
+        self._partitioned: dict[int, Partitioned] = {}  # by number of partitions
+        self.aim(0.0)
 
     @classmethod
     def fitted(cls, history: History, **options: Any) -> Self:
@@ -65,15 +65,11 @@ class Espice(Strategy):
     def aim(self, share: float, partitions: int = 1) -> None:
         """Find the threshold of each partition (algorithm 4, lines 1 to 7)."""
         if partitions not in self._partitioned:
-            tables = [Occurrences(UTILITIES, table) for table in self.tables(partitions)]
-            self._partitioned[partitions] = Cells.of(self.utilities, partitions), tables
-        self._cells, occurrences = self._partitioned[partitions]
-        if partitions != len(self._below):
-            self._below, self._at = np.zeros(partitions, np.int64), np.zeros(partitions, np.uint64)
-        for part, each in enumerate(occurrences):
-            threshold = each.threshold(drop_amount(share, each.total), exact=self.exact)
-            self._below[part] = threshold.below if threshold.share > 0 else 0
-            self._at[part] = math.ceil(threshold.share * CERTAIN)
+            below, at = np.zeros(partitions, np.int64), np.zeros(partitions, np.uint64)
+            self._partitioned[partitions] = Cells.of(self.utilities, partitions), self.tables(partitions), below, at
+        self._aimed = self._partitioned[partitions]
+        _, tables, below, at = self._aimed
+        find_thresholds(tables, share, self.exact, below, at)
 
     def tables(self, partitions: int) -> Floats:
         """Return CDT of each partition: (partitions, 101)."""
@@ -84,4 +80,5 @@ class Espice(Strategy):
 
     def decide(self, view: View) -> Decision:
         """Return what is shed of a slice: a single look-up for each pair (algorithm 4, lines 8 to 17)."""
-        return Decision(pairs=by_level(self._cells, self._below, self._at, view, self.seed))
+        cells, _, below, at = self._aimed
+        return Decision(pairs=by_level(cells, below, at, view, self.seed))
