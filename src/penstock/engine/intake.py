@@ -179,11 +179,17 @@ class Intake:
             columns[place_] = batch.columns[column.name][chosen] if column.node is None else np.nan  # the store's work
         if self._previous:
             asked = [place_ for place_, column in enumerate(self._columns) if column.is_previous]
-            columns[asked] = self._previous_rows(columns[asked], (parts << _TYPE_BITS | types)[None])
+            columns[asked] = self._previous_rows(columns[asked], parts, types)
         return columns
 
-    def _previous_rows(self, values: Floats, wanted: Ints) -> Floats:
-        kinds = self._kinds.number(wanted)
+    def _previous_rows(self, values: Floats, parts: Ints, types: Ints) -> Floats:
+        if self._key_names:
+            kinds = self._kinds.number((parts << _TYPE_BITS | types)[None])
+        else:  # there are few, so each is looked up once
+            counts = np.bincount(types)
+            kinds = np.zeros_like(counts)
+            kinds[counts > 0] = self._kinds.number(np.flatnonzero(counts)[None])
+            kinds = kinds[types]
         self._latest = _longer(self._latest, self._kinds.size, np.full(len(self._previous), np.nan))
         previous = np.empty_like(values)
         previous_values(kinds, values, self._latest, previous)

@@ -21,8 +21,8 @@ from penstock.engine.store import Store
 from penstock.kernel.ending import end_over
 from penstock.kernel.memory import wider
 from penstock.kernel.plain import process, process_noted
-from penstock.kernel.plain_memory import new_plain_memory, with_plain_room
-from penstock.kernel.reclaiming import chain_lengths, keep_needed, number_rounds, unroll_chains
+from penstock.kernel.plain_memory import must_grow, new_plain_memory, with_needed_nodes, with_plain_room
+from penstock.kernel.reclaiming import chain_lengths, number_rounds, unroll_chains
 from penstock.kernel.sweeping import sweep_all
 from penstock.plan import layout
 from penstock.plan.layout import (
@@ -174,8 +174,8 @@ class PlainMatcher:
                 self.memory = self.memory._replace(newest=newest)
 
     def _ranks(self) -> Ints:
-        is_asked = self.store.is_calling or self.plan.ordered @ self.store.has_text
-        return self.store.ranks() if is_asked else np.zeros(0, np.int64)
+        store = self.store
+        return store.ranks() if store.is_calling or self.plan.ordered @ store.has_text else np.zeros(0, np.int64)
 
     def _exact(self) -> Bools:
         """Say which conjuncts may be intervals: an order of texts is not one of their numbers."""
@@ -205,6 +205,8 @@ class PlainMatcher:
             self._sweep(at - 1)
             if not is_new:
                 self.memory = self.memory._replace(over=wider(self.memory.over, 2 * self.memory.over.shape[1]))
+            return
+        if status == layout.MORE_RUNS and is_new and not must_grow(self.memory, self._sweep(at - 1)):
             return
         self.memory = with_plain_room(self.memory, status)
         if status == layout.MORE_RUNS:
@@ -250,10 +252,9 @@ class PlainMatcher:
         flat, of = np.zeros(offsets[-1], np.int64), np.zeros(offsets[-1], np.int32)
         flat[offsets[1:] - 1], of[offsets[1:] - 1] = self.store.numbers[events], variables
         unroll_chains(m.nodes, nodes, offsets[1:] - 1, self.store.numbers, of, flat)
-        rounds = np.zeros((int(self._has_rounds), len(flat)), np.int32)
+        rounds, store = np.zeros((int(self._has_rounds), len(flat)), np.int32), self.store
         if self._has_rounds:
             number_rounds(offsets, of, self._loops, np.zeros(len(self._loops), np.int64), rounds)
-        store = self.store
         by_count = self.tables.options[layout.PLAIN_BY_COUNT]
         known_ts = np.zeros(count) if by_count else store.events[layout.EVENT_TS, events].astype(np.float64)
         known_pos = store.events[layout.EVENT_POS, events].astype(np.float64)
@@ -301,11 +302,13 @@ class PlainMatcher:
 
     # --- runs that end without a match --------------------------------------------------------------------------
 
-    def _sweep(self, now: int) -> None:
-        """Drop the runs that are over at an event, in bulk; report them first, if they are reported."""
+    def _sweep(self, now: int) -> Ints:
+        """Drop the runs that are over at an event; report them first, if so asked. Return how many each state had."""
+        sizes: Ints = self.memory.segments[SEGMENT_SIZE].copy()
         if self.tables.options[layout.PLAIN_REPORTS] and now >= 0:
             self._end_over(int(self.memory.events[layout.EVENT_TS, now]))
         sweep_all(self.tables, self.memory, now)
+        return sizes
 
     def _end_over(self, now: int, *, ends_all: bool = False) -> None:
         """Let the runs leave that are over by a time, and note them; there is room for a while."""
@@ -344,14 +347,12 @@ class PlainMatcher:
 
     def _reclaim_nodes(self, now: int) -> None:
         """Drop the elements that no run goes back to, after dropping the runs that are over."""
-        m = self.memory
         self._sweep(now)
         self._drain_over()
         m = self.memory
         is_held = spare([each for each in self.given_out if each.nodes is m.nodes], m.nodes)
-        to, places = np.empty_like(m.nodes) if is_held else m.nodes, np.zeros(int(m.sizes[HAS_NODES]), np.int32)
-        m.sizes[HAS_NODES] = self._nodes_kept = keep_needed(m.segments, m.runs, m.nodes, places, to)
-        self.memory = m._replace(nodes=to)
+        self.memory = with_needed_nodes(m, is_held=is_held)
+        self._nodes_kept = int(m.sizes[HAS_NODES])
 
     def needed(self) -> Bools:
         """Return which events of the store are bound in runs; all of them have been processed, and may now move."""

@@ -116,19 +116,26 @@ class Store:
             self.numbers = wider(self.numbers[None], room)[0]
 
     def _ask_own(self, places: slice | Ints, *, is_derived: bool, shared: dict[Any, Any] | None = None) -> None:
-        """An event fits a variable only if the conditions hold that name this variable alone."""
+        """An event fits a variable only if the conditions hold that name this variable alone.
+
+        What others may want to know, too, is worked out of all events; else only those are asked that fit otherwise.
+        """
         for variable, programs in enumerate(self._own):
             for program, columns, key in programs:
-                if is_derived == any(column in self.plan.terms.derived for column in columns):
-                    values = self.columns[:, places]
-                    truth = shared_truth(
-                        None if is_derived else shared, key, partial(self._ask, program, columns, values)
-                    )
+                if is_derived != any(column in self.plan.terms.derived for column in columns):
+                    continue
+                if shared is not None and not is_derived:
+                    truth = shared_truth(shared, key, partial(self._ask, program, columns, places))
                     self.fits[variable, places] &= truth
+                else:
+                    fitting = np.flatnonzero(self.fits[variable, places])
+                    asked = fitting + places.start if isinstance(places, slice) else places[fitting]
+                    self.fits[variable, asked] = self._ask(program, columns, asked) == 1.0
 
-    def _ask(self, program: Ints, columns: list[int], values: Floats) -> Floats:
+    def _ask(self, program: Ints, columns: list[int], places: slice | Ints) -> Floats:
         """Return what a condition on one event says of events."""
-        return evaluate(program, np.ascontiguousarray(values[columns]), self.constants(), self.ranks())
+        values = np.stack([self.columns[column, places] for column in columns]) if columns else self.columns[:0, places]
+        return evaluate(program, values, self.constants(), self.ranks())
 
     def _derive(self, places: Ints) -> None:
         """Work out derived columns, for the events that fit a variable which asks for them."""

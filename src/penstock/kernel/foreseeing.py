@@ -1,8 +1,8 @@
 """Plain queries with many keys: what the next events will look up is brought into the cache while others are processed.
 
-With 100,000 keys nearly every look-up in an index waits for memory, twice: for the bucket, then for the runs in it.
-Which buckets the coming events of a block will need is known, so they are asked for ahead of time, and their runs a
-little later. Nothing depends on it; if a hint is wrong, nothing is gained.
+With 100,000 keys nearly every look-up in an index waits for memory: for the bucket, then for each run in it, which only
+the run before tells. Which buckets the coming events will need is known, so they are asked for ahead of time, and their
+runs one by one a little later. Nothing depends on it; if a hint is wrong, nothing is gained.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from penstock.kernel.compiling import inlined
-from penstock.kernel.plain_memory import PlainMemory
+from penstock.kernel.plain_memory import AHEAD, PlainMemory
 from penstock.kernel.scanning import bucket
 from penstock.plan.layout import (
     EVENT_PART,
@@ -33,7 +33,7 @@ from penstock.plan.layout import (
 )
 from penstock.plan.plain import PlainTables
 
-FAR, NEAR, NEXT = 24, 16, 8  # events ahead, at which buckets are asked for, their first runs, and their second
+PACE = AHEAD // 4  # so many events after a bucket, its first run is asked for, then the second, then the third
 MANY_RUNS = 1 << 14  # with fewer places for runs, they are in the cache anyway
 
 
@@ -67,14 +67,14 @@ def bucket_of(m: PlainMemory, state: int, column: int, event: int) -> int:
 
 @inlined
 def ask_for(t: PlainTables, m: PlainMemory, event: int, variable: int, depth: int) -> None:
-    """Ask for the buckets that an event will look up or add a run to, or for the first or second run in them.
+    """Ask for the buckets that an event will look up or add a run to, or for one of the first runs in them.
 
     Args:
         t: the tables.
         m: the memory.
         event: which one.
         variable: the one that takes it; negative, if it is not known.
-        depth: 0 for buckets, 1 and 2 for runs; what is less deep has been asked for.
+        depth: 0 for buckets; then the how manieth run. What is less deep has been asked for.
     """
     if variable < 0:
         return
@@ -87,8 +87,8 @@ def ask_for(t: PlainTables, m: PlainMemory, event: int, variable: int, depth: in
             prefetch(m.heads, at)
         elif m.hints[variable, h, HINT_TAKES]:
             run = np.int64(m.heads[at])
-            if depth == 2 and run >= 0:
-                run = np.int64(m.runs[HELD_NEXT, run])
+            for _ in range(1, depth):
+                run = np.int64(m.runs[HELD_NEXT, run]) if run >= 0 else run
             if run >= 0:
                 prefetch(m.registers[REACH], run)
                 prefetch(m.registers[t.states[state, PLAIN_INDEX]], run)
@@ -97,14 +97,21 @@ def ask_for(t: PlainTables, m: PlainMemory, event: int, variable: int, depth: in
 
 
 @inlined
-def foresee(t: PlainTables, m: PlainMemory, first: int, last: int, event: int) -> None:
-    """Ask for what the events of a block that come some time after an event will need; the takers are known."""
-    if event == first:
-        for each in range(first, min(first + FAR, last)):
+def foresee(t: PlainTables, m: PlainMemory, start: int, first: int, last: int, event: int) -> None:
+    """Ask for what the events that come some time after an event will need.
+
+    Args:
+        t: the tables.
+        m: the memory; its takers are known of the events first .. last-1.
+        start: the event with which the kernel began.
+        first: where the block begins.
+        last: where what is known of the takers ends.
+        event: the one at hand.
+    """
+    if event == start:
+        for each in range(first, min(first + AHEAD, last)):
             ask_for(t, m, each, m.takers[each - first], 0)
-    if event + FAR < last:
-        ask_for(t, m, event + FAR, m.takers[event + FAR - first], 0)
-    if event + NEAR < last:
-        ask_for(t, m, event + NEAR, m.takers[event + NEAR - first], 1)
-    if event + NEXT < last:
-        ask_for(t, m, event + NEXT, m.takers[event + NEXT - first], 2)
+    for depth in range(4):
+        each = event + AHEAD - depth * PACE
+        if each < last:
+            ask_for(t, m, each, m.takers[each - first], depth)

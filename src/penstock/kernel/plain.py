@@ -22,7 +22,7 @@ from penstock.kernel.ending import has_room_to_report, note_taken
 from penstock.kernel.foreseeing import MANY_RUNS, foresee
 from penstock.kernel.killing import copy_run, kill_runs
 from penstock.kernel.observing import observe
-from penstock.kernel.plain_memory import BLOCK, PlainMemory
+from penstock.kernel.plain_memory import AHEAD, BLOCK, PlainMemory
 from penstock.kernel.plain_registers import copy_register, set_registers
 from penstock.kernel.plain_room import goes_on, has_kills, has_room_to_kill, room_for, room_to_split
 from penstock.kernel.scanning import reach_of
@@ -321,10 +321,11 @@ def process(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int,
     foresees = m.hints.shape[1] > 1 and m.registers.shape[1] >= MANY_RUNS
     for first in range(start, stop, BLOCK):
         last = min(first + BLOCK, stop)
-        find_takers(m, first, last)
+        known = min(last + AHEAD, stop) if foresees else last
+        find_takers(m, first, known)
         for event in range(first, last):
             if foresees:
-                foresee(t, m, first, last, event)
+                foresee(t, m, start, first, known, event)
             status = process_event(t, m, event, m.takers[event - first], False)
             if status != DONE:
                 return status, event

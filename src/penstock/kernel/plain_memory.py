@@ -8,14 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.kernel.memory import STACK, wider
+from penstock.kernel.reclaiming import keep_needed
 from penstock.plan import layout
 from penstock.plan.layout import SEGMENT_NEED, SEGMENT_ROOM, SEGMENT_SIZE, SEGMENT_START, SEGMENT_SWEEP
 from penstock.plan.plain import PlainTables
 from penstock.plan.tables import Bools, Floats, Ints
 
 BLOCK = 512  # runs that are compared at a time: a block of a column stays in the first cache
+AHEAD = 32  # events: so far ahead of an event it is known what takes them
 DEEP = 64
 FIRST_SWEEP = 64  # a segment is first swept at this size
+_SMALL_ROOM = 4096  # while there is less, to grow costs less than to stop often
 
 
 class PlainMemory(NamedTuple):
@@ -76,7 +79,7 @@ class PlainMemory(NamedTuple):
     lengths: Ints  # (J,) of what is left
     left: Ints  # (·, 3) as PlainTables.rows
     known: Floats  # (·,) the constants in it
-    takers: NDArray[np.int32]  # (BLOCK,) of a block of events: the variable that takes it, NO_WAY or SEVERAL_WAYS
+    takers: NDArray[np.int32]  # (BLOCK + AHEAD,) of events: the variable that takes each, NO_WAY or SEVERAL_WAYS
     hints: Ints  # (V, ·, 3) in which indexes an event that the variable takes will be looked up, see `foreseeing.py`
     ways: Ints  # (S, V) the step by which runs of a state take a variable; NO_WAY if none, SEVERAL_WAYS if several
 
@@ -133,7 +136,7 @@ def new_plain_memory(
         np.zeros(len(t.conjuncts), np.int64),
         np.zeros_like(t.rows),
         np.zeros(len(t.rows), np.float64),
-        np.zeros(BLOCK, np.int32),
+        np.zeros(BLOCK + AHEAD, np.int32),
         hints_of(t, variables),
         ways_of(t, variables),
     )
@@ -207,6 +210,32 @@ def with_plain_room(memory: PlainMemory, status: int) -> PlainMemory:
         groups = np.zeros((2 * len(memory.groups), layout.GROUP_WIDTH), np.int64)
         grown = grown._replace(groups=groups, slots=np.zeros((layout.SLOT_WIDTH, 2 * array.shape[1] + 8), np.bool_))
     return grown
+
+
+def with_needed_nodes(memory: PlainMemory, *, is_held: bool) -> PlainMemory:
+    """Return the memory without the elements that no run goes back to; in an array of their own, if it `is_held`."""
+    to, count = np.empty_like(memory.nodes) if is_held else memory.nodes, int(memory.sizes[layout.HAS_NODES])
+    eights, places = np.zeros(count // 8 + 1, np.uint64), np.empty(count, np.int32)
+    marked = eights.view(np.uint8)
+    kept = keep_needed(memory.segments, memory.runs, memory.nodes, eights, marked, places, to)
+    memory.sizes[layout.HAS_NODES] = kept
+    return memory._replace(nodes=to)
+
+
+def must_grow(memory: PlainMemory, sizes: Ints) -> bool:
+    """After a sweep: note what the segments need that were short of room; return whether one must grow.
+
+    One that is half empty now need not: what it keeps stays near, and in the cache.
+
+    Args:
+        memory: swept.
+        sizes: of the segments before that.
+    """
+    segments = memory.segments
+    need, room = segments[SEGMENT_NEED] - (sizes - segments[SEGMENT_SIZE]), segments[SEGMENT_ROOM]
+    is_short = (segments[SEGMENT_NEED] > room) & ((2 * need > room) | (room < _SMALL_ROOM))
+    segments[SEGMENT_NEED] = np.where(is_short, np.maximum(need, room + 1), 0)
+    return bool(is_short.any())
 
 
 def with_wider_segments(memory: PlainMemory) -> PlainMemory:

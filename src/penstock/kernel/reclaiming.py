@@ -21,6 +21,8 @@ from penstock.plan.layout import (
 from penstock.plan.tables import Bools, Ints
 
 SmallInts = NDArray[np.int32]
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
 
 
 @entry
@@ -32,25 +34,39 @@ def mark_ancestors(parents: SmallInts | Ints, marked: Bools) -> None:
 
 
 @entry
-def keep_needed(segments: Ints, runs: SmallInts, nodes: SmallInts, places: SmallInts, to: SmallInts) -> int:
+def keep_needed(
+    segments: Ints, runs: SmallInts, nodes: SmallInts, eights: Words, marked: Bytes, places: SmallInts, to: SmallInts
+) -> int:
     """Write the elements that runs go back to, to the places from 0 on; let runs point to these; return how many.
 
-    `places` has one for each element, and comes with 0 throughout. `to` may be `nodes` itself.
+    Mostly they are few of many, so the others are passed over eight at a time.
+
+    Args:
+        segments: of the runs.
+        runs: as in `PlainMemory`.
+        nodes: the elements.
+        eights: at least a byte for each element, 0 throughout.
+        marked: the same bytes, one by one.
+        places: room for the new place of each element.
+        to: where to write them; it may be `nodes` itself.
     """
     for s in range(segments.shape[1]):
         for run in range(segments[SEGMENT_START, s], segments[SEGMENT_START, s] + segments[SEGMENT_SIZE, s]):
-            places[runs[HELD_NODE, run]] = 1
-    for node in range(len(places) - 1, -1, -1):
-        if places[node] and nodes[LINK_PARENT, node] >= 0:
-            places[nodes[LINK_PARENT, node]] = 1
+            node = runs[HELD_NODE, run]
+            while node >= 0 and not marked[node]:
+                marked[node] = 1
+                node = nodes[LINK_PARENT, node]
     kept = 0
-    for node in range(len(places)):
-        if places[node]:
-            parent = nodes[LINK_PARENT, node]
-            to[LINK_EVENT, kept], to[LINK_VARIABLE, kept] = nodes[LINK_EVENT, node], nodes[LINK_VARIABLE, node]
-            to[LINK_PARENT, kept] = places[parent] if parent >= 0 else -1
-            places[node] = kept
-            kept += 1
+    for word in range(len(eights)):
+        if eights[word] == 0:
+            continue
+        for node in range(8 * word, 8 * word + 8):
+            if marked[node]:
+                parent = nodes[LINK_PARENT, node]
+                to[LINK_EVENT, kept], to[LINK_VARIABLE, kept] = nodes[LINK_EVENT, node], nodes[LINK_VARIABLE, node]
+                to[LINK_PARENT, kept] = places[parent] if parent >= 0 else -1
+                places[node] = kept
+                kept += 1
     for s in range(segments.shape[1]):
         for run in range(segments[SEGMENT_START, s], segments[SEGMENT_START, s] + segments[SEGMENT_SIZE, s]):
             runs[HELD_NODE, run] = places[runs[HELD_NODE, run]]
