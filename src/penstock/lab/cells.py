@@ -61,9 +61,8 @@ class Setting:
         about = [self.experiment.model_dump(exclude={"rates", "quick_rates", "strategies", "sweep"}), value, cell.rate]
         sweep = None if self.experiment.sweep is None else self.experiment.sweep.path
         options = [each.model_dump() for each in self.experiment.strategies if each.name == cell.strategy]
-        costs = (
-            [] if self.costs is None else [written(self.costs)]
-        )  # without any, it is as it was before there were some
+        # Without costs of its own a run has the fingerprint that it had when they were no part of it.
+        costs = [] if self.costs is None else [written(self.costs)]
         return xxhash.xxh64_hexdigest(
             json.dumps([cell.spec, *about, sweep, options, cell.seed, *costs], sort_keys=True).encode()
         )
