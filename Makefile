@@ -14,7 +14,7 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-kafka kafka bench lint docs clean java
+.PHONY: help demo test test-all test-kafka kafka bench bench-long lint docs clean java
 .DELETE_ON_ERROR:
 
 help:
@@ -23,7 +23,8 @@ help:
 	@echo "make test-all  run the slow tests too"
 	@echo "make test-kafka  run the tests that need a Kafka broker, which Maven brings"
 	@echo "make kafka     fetch that broker"
-	@echo "make bench     run the benchmarks"
+	@echo "make bench     run the benchmarks of the engine and of shedding"
+	@echo "make bench-long  run those that take long: on Spark, and made streams beside recorded ones"
 	@echo "make lint      check style, types and the layers"
 	@echo "make docs      check that the documentation's examples run and its links lead somewhere"
 	@echo "make clean     remove what the other targets made, .venv included"
@@ -44,7 +45,12 @@ kafka: $(SYNCED)
 	@$(BIN)/python -m tests.spark.kafka.broker
 
 bench: $(SYNCED)
-	@failed=; for name in parse kernel cold_start snapshot shedding; do \
+	@$(call benchmarks,parse kernel cold_start snapshot shedding)
+
+bench-long: $(SYNCED)
+	@$(call benchmarks,spark spark_shedding data)
+
+benchmarks = failed=; for name in $(1); do \
 	  echo "== $$name"; $(BIN)/python "benchmarks/$$name.py" || failed="$$failed $$name"; \
 	done; [ -z "$$failed" ] || { echo "bars missed:$$failed" >&2; exit 1; }
 

@@ -6,14 +6,17 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from penstock.cli import app, schema_beside
+from penstock.spark.java import JavaError
 
 QUERIES = Path(__file__).parent / "queries"
 GOOD = "PATTERN SEQ(A a, B b) WHERE a.price < b.price WITHIN 5 min\n"
@@ -105,7 +108,8 @@ class TestWhatCannotBeRead:
     def test_bytes_that_are_no_text(self, command: str, tmp_path: Path) -> None:
         file = tmp_path / "latin.cep"
         file.write_bytes(GOOD.replace("price", "größe").encode("latin-1"))
-        self.refused(run(command, file), f"{file}: is no UTF-8 text: invalid start byte at byte 32")
+        told = f"{file}: is no UTF-8 text: invalid start byte at byte 32\n  fix: save it as UTF-8"
+        self.refused(run(command, file), told)
         self.refused(run(command, "-", stdin=b"\xff\xfe"), "stdin: is no UTF-8 text")
 
     @pytest.mark.parametrize("command", ["check", "explain"])
@@ -129,7 +133,7 @@ class TestWhatCannotBeRead:
         assert result.exit_code == 2
         assert result.stdout == ""
         assert result.stderr.startswith(message)
-        assert result.stderr.count("\n") == 1
+        assert len([line for line in result.stderr.splitlines() if not line.startswith("  fix: ")]) == 1
 
 
 class TestSchemaBeside:
@@ -259,12 +263,64 @@ def test_version() -> None:
     assert run("--version").stdout == f"penstock {metadata.version('penstock')}\n"
 
 
-@pytest.mark.parametrize("command", ["check", "explain", "detect", "demo", "doctor"])
+def commands(group: Any, *names: str) -> Iterator[str]:
+    """Yield the commands of a group and of the groups in it."""
+    for name, each in group.commands.items():
+        if hasattr(each, "commands"):
+            yield from commands(each, *names, name)
+        else:
+            yield " ".join((*names, name))
+
+
+COMMANDS = list(commands(get_command(app)))
+
+
+def test_all_commands_are_found() -> None:
+    lab = {f"lab {name}" for name in ("list", "run", "report", "calibrate")}
+    assert set(COMMANDS) == {"check", "explain", "detect", "train", "demo", "doctor"} | lab
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_and_json(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    result = run(command, "--help")
+    result = run(*command.split(), "--help")
     assert result.exit_code == 0
     assert "--json" in re.sub(r"\x1b\[[\d;]*m", "", result.stdout)
+
+
+class TestWithoutWhatSparkNeeds:
+    """A message with a way out and exit code 2, as for anything that cannot be started."""
+
+    @pytest.mark.parametrize(
+        ("command", "instead"),
+        [
+            ("penstock demo", ", or penstock demo --small"),
+            ("penstock train history.parquet --query good.cep --out model --spark", ""),
+            ("penstock lab run thesis-3.6 --quick --on spark", ""),
+        ],
+    )
+    def test_without_pyspark(self, command: str, instead: str, folder: Path) -> None:
+        """In a process of its own: modules that are imported anew here would stand beside those of other tests."""
+        (folder / "pyspark.py").write_text("raise ModuleNotFoundError(\"No module named 'pyspark'\", name='pyspark')")
+        code = "import sys; sys.path.insert(0, '.'); from penstock.cli import app; app()"
+        words = [sys.executable, "-c", code, *command.split()[1:]]
+        done = subprocess.run(words, cwd=folder, capture_output=True, encoding="utf-8", check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        called = re.match(r"penstock( lab)? [a-z]+", command)
+        assert called
+        assert f"{called[0]} needs pyspark\n  fix: pip install 'penstock[spark]'{instead}\n" in done.stderr
+        assert "Traceback" not in done.stderr
+
+    @pytest.mark.parametrize("command", ["demo", "train history.parquet --query good.cep --out model --spark"])
+    def test_without_a_java(self, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def none() -> None:
+            raise JavaError(("java on PATH: there is none",))
+
+        monkeypatch.setattr("penstock.spark.session.use_java", none)
+        monkeypatch.chdir(folder)
+        result = run(*command.split())
+        assert result.exit_code == 2
+        assert "none was found\n    java on PATH: there is none\n  fix: pip install" in result.stderr
 
 
 def test_as_a_program(folder: Path) -> None:

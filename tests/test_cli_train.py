@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +68,42 @@ def test_a_model_is_shown_in_the_terminal_and_as_a_page(history: Path, tmp_path:
     assert "C   " in output
     assert page.read_text().count("<tr>") == 4
     assert "http" not in page.read_text()
+
+
+def test_a_model_as_json(history: Path, tmp_path: Path) -> None:
+    query = tmp_path / "query.cep"
+    query.write_text(WINDOWED)
+    words = ["train", str(history), "--query", str(query), "--out", str(tmp_path / "model"), "--bins", "10", "--json"]
+    done = CliRunner().invoke(app, [*words, "--type", "kind", "--time", "at"])
+    facts = json.loads(done.stdout)
+    assert (facts["model"], facts["strategy"], facts["rows"]) == (str(tmp_path / "model"), "espice", 2000)
+    table = facts["tables"][0]
+    assert sorted(table["rows"]) == sorted(facts["types"])
+    assert np.array(table["values"]).shape == (4, 10)
+    assert max(table["values"][table["rows"].index("C")]) == 0 < max(table["values"][table["rows"].index("A")])
+    shown = CliRunner().invoke(app, ["train", "--show", str(tmp_path / "model"), "--json"])
+    assert json.loads(shown.stdout) == facts
+
+
+@pytest.mark.parametrize(
+    ("words", "told", "code"),
+    [
+        (["h.parquet", "--query", "latin.cep", "--out", "m"], "latin.cep: is no UTF-8 text: invalid", 2),
+        (["h.parquet", "--query", "wrong.cep", "--out", "m"], "wrong:1:22: ", 1),
+        (["h.parquet", "--query", "q.cep", "--out", "m"], "h.parquet: cannot be read: ", 2),
+        (["history.parquet", "--query", "q.cep", "--out", "m"], "has no column 'type' fix: give --type one that it", 2),
+        (["h.parquet", "--query", "q.cep", "--out", "m", "--spark"], "h.parquet: cannot be read: [PATH_NOT_FOUND]", 2),
+    ],
+)
+def test_each_message_has_a_fix(history: Path, words: list[str], told: str, code: int) -> None:
+    (history.parent / "latin.cep").write_bytes(QUERY.replace("a.v", "a.größe").encode("latin-1"))
+    (history.parent / "wrong.cep").write_text("PATTERN SEQ(A a, B b WITHIN 5 min")
+    (history.parent / "q.cep").write_text(QUERY)
+    with contextlib.chdir(history.parent):
+        done = CliRunner().invoke(app, ["train", *words])
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert told in " ".join(done.stderr.split())
+    assert "\n  fix: " in done.stderr
 
 
 @pytest.mark.parametrize(

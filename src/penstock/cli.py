@@ -1,8 +1,4 @@
-"""The command line: results on stdout, notes on stderr; every command also speaks JSON.
-
-Exit codes: 0 all is well, 1 a query has problems, 2 something could not be read or started, or the command line is
-wrong.
-"""
+"""The command line: results on stdout, notes on stderr; every command also speaks JSON. Exit codes: `cli_problems`."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import json
 import math
 import platform
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -23,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from penstock.cli_problems import PROBLEMS, STDIN, UNUSABLE, read_text, told
 from penstock.cli_train import train
 from penstock.errors import PenstockError, QueryError
 from penstock.lab.commands import app as lab_app
@@ -34,9 +30,6 @@ from penstock.pattern.parser import parse
 from penstock.pattern.schema import Schema
 from penstock.pattern.validate import validate
 from penstock.spark.checkup import java_facts, session_facts
-
-PROBLEMS, UNUSABLE = 1, 2
-STDIN = "-"
 
 app = typer.Typer(
     help="Complex event processing that keeps its latency bound.",
@@ -123,12 +116,9 @@ def explain(
     from penstock.plan.words import plan_words
 
     rates = dict(map(_rate, rate or []))
-    try:
+    with told("penstock explain"):
         source = _open(file, schema)
         query = _query(source)
-    except PenstockError as error:
-        _note(str(error))
-        raise typer.Exit(PROBLEMS if isinstance(error, QueryError) else UNUSABLE) from None
     match Format.JSON if as_json else output:
         case Format.TEXT:
             typer.echo(f"{explain_query(query, source.schema)}\n\n{plan_words(explain_plan(query, rates))}")
@@ -168,18 +158,10 @@ def detect(
     Ctrl-C (or SIGTERM) stops it after the batch that is being processed, with exit code 0; a second one stops it at
     once, with exit code 130. Either way the next run goes on from the checkpoint, and nothing is lost or written twice.
     """
-    try:
-        from penstock.spark.jobs.terminal import run_job  # needs pyspark, which no other command does
+    with told("penstock detect"):
+        from penstock.spark.jobs.terminal import run_job  # needs pyspark
 
         code = run_job(job, as_json, quiet)
-    except ModuleNotFoundError as error:
-        if error.name not in ("pyspark", "py4j", "pandas"):
-            raise
-        _note(f"penstock detect needs {error.name}\n  fix: pip install 'penstock[spark]'")
-        raise typer.Exit(UNUSABLE) from None
-    except PenstockError as error:
-        _note(str(error))
-        raise typer.Exit(PROBLEMS if isinstance(error, QueryError) else UNUSABLE) from None
     raise typer.Exit(code)
 
 
@@ -207,15 +189,10 @@ def demo(
         else:
             small_demo.show(query, facts, _table)
         return
-    try:
+    with told("penstock demo", ", or penstock demo --small"):
         from penstock.lab.demo.running import run, show  # needs pyspark
 
         facts = run(folder, Console(stderr=True, highlight=False), seconds)
-    except ModuleNotFoundError as error:
-        if error.name not in ("pyspark", "py4j", "pandas"):
-            raise
-        _note(f"penstock demo needs {error.name}\n  fix: pip install 'penstock[spark]', or penstock demo --small")
-        raise typer.Exit(UNUSABLE) from None
     if as_json:
         _write_json(facts)
         return
@@ -269,7 +246,10 @@ def _show_doctor(facts: dict[str, Any]) -> None:
         _note(f"Java that was looked for: {each}")
     if session is not None and session["problem"]:
         _note(f"Spark does not start: {session['problem']}")
-    _note("The extras spark, kafka and postgres are for penstock.spark; the others are for parts that are planned.")
+    _note(
+        "The extras spark, kafka and postgres are for penstock.spark; lab is for penstock lab, and for trees and drift "
+        "in shedding; redis and serve are for parts that are planned."
+    )
 
 
 def _requirements() -> tuple[list[str], dict[str, list[str]]]:
@@ -310,10 +290,6 @@ def main(
     """Complex event processing that keeps its latency bound."""
 
 
-class UnreadableError(PenstockError):
-    """A file that cannot be read as text."""
-
-
 @dataclass(frozen=True)
 class Source:
     """A query's text, what to call it, and the schema to check it against."""
@@ -326,21 +302,11 @@ class Source:
 def _open(file: str, schema: Path | None) -> Source:
     """Read a query and its schema."""
     name = "stdin" if file == STDIN else file
-    text = _read(file, name)
+    text = read_text(file, name)
     path = schema or (None if file == STDIN else schema_beside(Path(file)))
     if path is None:
         _note(f"{name}: no schema, so types and attributes are not checked")
     return Source(name, text, None if path is None else Schema.read(path))
-
-
-def _read(file: str, name: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise UnreadableError(f"{name}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise UnreadableError(f"{name}: is no UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
 def schema_beside(file: Path) -> Path | None:

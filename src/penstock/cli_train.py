@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from penstock.cli_problems import read_text, told
 from penstock.errors import PenstockError
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
 
-_UNUSABLE = 2
+if TYPE_CHECKING:
+    from penstock.shedding.showing import Heat
+
 _SHADES = " ░▒▓█"
 
 
@@ -35,11 +39,12 @@ def train(
     spark: Annotated[bool, typer.Option("--spark", help="As a Spark job, for a history of any size.")] = False,
     show: Annotated[Path | None, typer.Option("--show", help="Show a model instead of training one.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the model as a page with heat maps, too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write what the model says as JSON.")] = False,
 ) -> None:
     """Learn from a history what events or runs are worth, for the shedding of `penstock detect` and for pk.Shedding."""
-    try:
+    with told("penstock train"):
         if show is not None:
-            _show(show, html)
+            _show(show, html, as_json)
             return
         if history is None or not query or out is None:
             raise typer.BadParameter("give a history, --query and --out; or --show MODEL")
@@ -51,19 +56,13 @@ def train(
         from penstock.shedding.storing import save
 
         save(fitted.strategy, out, about(fitted, queries, rows))
-        _show(out, html)
-    except PenstockError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(_UNUSABLE) from None
+        _show(out, html, as_json)
 
 
 def _queries(files: list[Path], by: list[str]) -> list[tuple[ast.Query, float]]:
     found = []
     for file in files:
-        try:
-            query = parse(file.read_text(encoding="utf-8-sig"), file.stem)
-        except OSError as error:
-            raise PenstockError(f"{file}: cannot be read: {error.strerror or error}") from None
+        query = parse(read_text(str(file), str(file)), file.stem)
         if by and not query.partition:
             query = replace(query, partition=tuple(map(ast.Name, by)), source=None)
         found.append((query, 1.0))
@@ -83,10 +82,13 @@ def _in_memory(
     try:
         table: pa.Table = csv.read_csv(path) if path.suffix == ".csv" else pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
-        raise PenstockError(f"{path}: cannot be read: {error}") from None
-    for name in (kind, time):
+        raise PenstockError(
+            f"{path}: cannot be read: {error}\n  fix: give Parquet, or CSV whose name ends with .csv"
+        ) from None
+    for option, name in (("--type", kind), ("--time", time)):
         if name not in table.schema.names:
-            raise PenstockError(f"{path} has no column {name!r}; it has {', '.join(table.schema.names)}")
+            known = ", ".join(table.schema.names)
+            raise PenstockError(f"{path} has no column {name!r}\n  fix: give {option} one that it has: {known}")
     renamed = {kind: "type", time: "ts"}
     table = table.rename_columns([renamed.get(name, name) for name in table.schema.names]).sort_by("ts")
     return learned(strategy, queries, table, bins=bins, **options), len(table)
@@ -98,35 +100,46 @@ def _with_spark(
 ) -> tuple[Any, int]:  # fmt: skip
     from penstock.spark import learn
     from penstock.spark.session import session
+    from penstock.spark.training.histories import history_of
 
     running = session("penstock-train")
     try:
-        reader = running.read
-        frame = (
-            reader.csv(str(path), header=True, inferSchema=True) if path.suffix == ".csv" else reader.parquet(str(path))
-        )
+        frame = history_of(running, path)
         learned = learn(frame, queries, strategy, type=kind, time=time, positions=bins or 100, **options)
     finally:
         running.stop()
     return learned.fitted, learned.rows
 
 
-def _show(path: Path, html: Path | None) -> None:
+def _show(path: Path, html: Path | None, as_json: bool) -> None:
     from penstock.shedding.showing import heats, page
     from penstock.shedding.storing import load
 
     strategy, about = load(path)
     tables = heats(strategy, about.get("types", []))
+    if html is not None:
+        html.write_text(page(f"{strategy.name}: {path.name}", tables), encoding="utf-8")
+    if as_json:
+        facts = {"model": str(path), "strategy": strategy.name, **about, "tables": [_table(each) for each in tables]}
+        typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        return
     console = Console(highlight=False)
     console.print(
         f"{strategy.name}, learned from {about.get('rows', '?'):,} rows" if "rows" in about else strategy.name
     )
     for each in tables:
-        narrow = each.narrowed(max(10, min(100, console.width - 2 - max(map(len, each.rows), default=0))))
-        console.print(f"\n{narrow.title}; columns: {narrow.columns}; █ is {float(each.values.max(initial=0)):.4g}")
-        width = max(map(len, narrow.rows), default=0)
-        for name, shades in zip(narrow.rows, narrow.shades, strict=True):
-            marks = "".join(_SHADES[min(4, int(shade * 4 + 0.999) if shade > 0 else 0)] for shade in shades)
-            console.print(Text(f"{name:>{width}} {marks}", no_wrap=True))
-    if html is not None:
-        html.write_text(page(f"{strategy.name}: {path.name}", tables), encoding="utf-8")
+        _draw(each, console)
+
+
+def _table(heat: Heat) -> dict[str, Any]:
+    return {"title": heat.title, "columns": heat.columns, "rows": list(heat.rows), "values": heat.values.tolist()}
+
+
+def _draw(heat: Heat, console: Console) -> None:
+    """Draw a table as rows of blocks that are the darker the greater a value is."""
+    width = max(map(len, heat.rows), default=0)
+    narrow = heat.narrowed(max(10, min(100, console.width - 2 - width)))
+    console.print(f"\n{narrow.title}; columns: {narrow.columns}; █ is {float(heat.values.max(initial=0)):.4g}")
+    for name, shades in zip(narrow.rows, narrow.shades, strict=True):
+        marks = "".join(_SHADES[min(4, int(shade * 4 + 0.999) if shade > 0 else 0)] for shade in shades)
+        console.print(Text(f"{name:>{width}} {marks}", no_wrap=True))

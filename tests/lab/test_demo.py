@@ -12,11 +12,10 @@ SCRIPT = """
 import json, sys
 from pathlib import Path
 from rich.console import Console
-from penstock.lab.demo.running import run
+from penstock.lab.demo.running import run, show
 facts = run(Path(sys.argv[1]), Console(stderr=True), seconds=10.0, rows=200_000, history=60_000, overload=4.0)
-for cells in ("sent_by_cell", "shed_by_cell"):
-    facts[cells] = sum(facts[cells].values())
 print(json.dumps(facts))
+show(facts, Console(stderr=True, width=200))
 """
 
 
@@ -30,13 +29,22 @@ def test_the_demo(tmp_path: Path) -> None:
     without, kept = facts["runs"]["without shedding"], facts["runs"]["with shedding"]
     assert without["shed"] == 0
     assert kept["shed"] > 0
-    assert facts["shed_by_cell"] == kept["shed"]
+    assert sum(each["events"] for each in facts["shed_by_cell"]) == kept["shed"]
+    sent = {(each["role"], each["part"]): each["events"] for each in facts["sent_by_cell"]}
+    assert {(each["role"], each["part"]) for each in facts["shed_by_cell"]} <= set(sent)
     for each in (without, kept):
         assert each["matches"] == facts["truth"] - each["false_negatives"] + each["false_positives"]
     assert without["false_positives"] == 0
+    assert without["p99"] > facts["bound"], "four times as much as this machine can do"
+    assert kept["in_time"] > without["in_time"], "of the same matches that there are"
+    assert facts["is_kept"] == (kept["p99"] <= facts["bound"])
 
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("<polyline") == 2
+    seconds = f"came within {kept['p99']:.2f} s, without it within {without['p99']:.2f} s"
+    assert f"<b>The bound of 3 s was {'kept' if facts['is_kept'] else 'broken'}: with shedding 99 % of the" in page
+    assert seconds in page
+    assert seconds in done.stderr, "it is printed, too"
     assert all(len(points.split()) > 1 for points in re.findall(r'points="([^"]*)"', page))
     assert page.count("% in all") == 3
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")  # a name, not an address

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import io
+import json
+import re
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
 from penstock.lab import running
+from penstock.lab.cells import written
 from penstock.lab.measures import COUNTED
-from penstock.lab.results import FILE, Results, found, means, store, stored
+from penstock.lab.report import report
+from penstock.lab.results import FILE, Results, ResultsError, circumstances, found, kind_of, means, store, stored
 from penstock.lab.running import Place, Plan, execute
 from penstock.lab.spec import Spec
 from penstock.lab.trying import tried
+from penstock.runtime.costs import Costs
 from tests.lab.tiny import tiny
 
 QUIET = Console(file=io.StringIO())
@@ -32,7 +39,11 @@ def counted(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    return run(tmp_path_factory.mktemp("lab"))
+    """Some runs, as they are on disk."""
+    folder = tmp_path_factory.mktemp("lab")
+    run(folder)
+    kept: list[dict[str, Any]] = pq.read_table(folder / FILE).to_pylist()
+    return kept
 
 
 def test_a_run_has_what_was_measured_and_how(rows: list[dict[str, Any]]) -> None:
@@ -43,10 +54,12 @@ def test_a_run_has_what_was_measured_and_how(rows: list[dict[str, Any]]) -> None
         assert row["latency_max"] <= 1.0
         assert row["truth"] > 20
         assert 0 < row["match_probability"] < 1
-        assert row["commit"]
-        assert row["machine"]
+        assert row["seed"] == 1
+        assert re.fullmatch(r"[0-9a-f]{12}(-dirty)?|unknown", row["commit"])
+        assert row["machine"] == circumstances()["machine"] != ""
         assert row["cores"] >= 1
         assert "numba" in row["libraries"]
+        assert (row["is_quick"], row["costs"]) == (False, "")
     lost = {(row["rate"], row["strategy"]): row["strict_fn"] for row in rows}
     assert all(lost[2.0, name] > lost[1.2, name] for name in ("random-event", "espice", "pspice"))
 
@@ -102,6 +115,24 @@ def test_another_setting_is_another_run(rows: list[dict[str, Any]], tmp_path: Pa
     assert not {row["fingerprint"] for row in other} & {row["fingerprint"] for row in rows}
 
 
+def test_other_unit_costs_are_another_run(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    Results(tmp_path).add(rows)
+    costs = Costs(check=7.0, asks="fitting")
+    both = run(tmp_path, costs=costs)
+    assert len(both) == 2 * len(rows), "what was done without costs is not done with them"
+    assert len(run(tmp_path, costs=costs)) == len(both)
+    given = {row["costs"] for row in pq.read_table(tmp_path / FILE).to_pylist()}
+    assert given == {"", json.dumps(asdict(costs), sort_keys=True)}
+    measured = [{row["drop_ratio"] for row in both if bool(row["costs"]) is with_costs} for with_costs in (False, True)]
+    assert measured[0] != measured[1]
+
+
+def test_results_of_an_earlier_version_have_no_costs(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(rows).drop_columns(["costs"]), tmp_path / FILE)
+    Results(tmp_path).add([{**rows[0], "fingerprint": "other", "costs": "some"}])
+    assert [row["costs"] for row in Results(tmp_path).rows] == [""] * len(rows) + ["some"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("on", ["processes", "spark"])
 def test_it_does_not_matter_where_it_runs(rows: list[dict[str, Any]], tmp_path: Path, on: Place) -> None:
@@ -152,7 +183,54 @@ def test_results_of_a_folder(rows: list[dict[str, Any]], tmp_path: Path) -> None
     results.add(rows[:2])
     results.add(rows[1:])
     assert len(Results(tmp_path).rows) == len(rows)
-    assert len(found(tmp_path).rows["tiny"]) == len(rows)
+    assert len(found(tmp_path, [tiny()]).rows["tiny"]) == len(rows)
+
+
+COSTS = Costs(check=7.0)
+
+
+@pytest.fixture(scope="module")
+def kinds(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with full runs, quick ones, some with costs, and some of another spec of that name."""
+    folder = tmp_path_factory.mktemp("kinds")
+    Results(folder).add(rows)
+    run(folder, is_quick=True)
+    run(folder, tiny(rates=[1.2]), costs=COSTS)
+    run(folder, tiny(rates=[1.2], f=0.7))
+    return folder
+
+
+class TestOneKind:
+    """A report is of runs that can be compared: quick ones or full ones, with the same costs, of today's specs."""
+
+    def test_full_runs_come_first(self, kinds: Path, rows: list[dict[str, Any]]) -> None:
+        given = found(kinds, [tiny()])
+        assert given == replace(means(rows), left_out=given.left_out)
+        assert kind_of(given.about) == "full runs"
+        assert [each.partition(";")[0] for each in given.left_out] == [
+            "left out: 3 full runs that the specs of today do not ask for",
+            f"left out: 3 full runs with the unit costs {written(COSTS)}",
+            "left out: 6 quick runs",
+        ]
+        assert given.left_out[1].endswith("`penstock lab report --costs` shows them")
+        assert given.left_out[2].endswith("`penstock lab report --quick` shows them")
+
+    def test_quick_runs_on_demand_and_if_there_are_no_others(self, kinds: Path, tmp_path: Path) -> None:
+        given = found(kinds, [tiny()], is_quick=True)
+        assert (kind_of(given.about), given.about["runs"]) == ("quick runs", 6)
+        quick = [row for row in Results(kinds).rows if row["is_quick"]]
+        Results(tmp_path).add(quick)
+        assert found(tmp_path, [tiny()]) == means(quick)
+
+    def test_runs_with_other_costs_on_demand(self, kinds: Path) -> None:
+        given = found(kinds, [tiny()], costs=COSTS)
+        assert kind_of(given.about) == f"full runs with the unit costs {written(COSTS)}"
+        assert [(row.rate, row.seeds) for row in given.rows["tiny"]] == [(1.2, 1)] * 3
+        assert "by the unit costs named above" in report([tiny()], given)
+
+    def test_a_kind_that_is_not_there(self, kinds: Path) -> None:
+        with pytest.raises(ResultsError, match="it has 9 full runs, 6 quick runs, 3 full runs with"):
+            found(kinds, [tiny()], costs=Costs(check=8.0))
 
 
 def test_what_cannot_be_run_is_told_and_the_rest_is_run(tmp_path: Path) -> None:

@@ -172,7 +172,11 @@ def test_times_may_be_whole_microseconds(spark: SparkSession, tmp_path: Path) ->
     ("options", "told"),
     [
         ({"time": "tss"}, "time='tss': there is no such column\n  fix: did you mean 'ts'?"),
-        ({"type": "v"}, "type='v': the column is of type bigint; it must be texts"),
+        (
+            {"type": "v"},
+            "type='v': the column is of type bigint; it must be texts\n"
+            "  fix: give another column, or type=sf.col('v').cast(\"string\")",
+        ),
         ({"by": "x", "seq": "id"}, "by=['x'], but pairs says PARTITION BY card\n  fix: leave by= out, or PARTITION BY"),
         (
             {"watermark": "10 parsecs"},
@@ -185,6 +189,16 @@ def test_mistakes_are_told_before_anything_runs(spark: SparkSession, tmp_path: P
     with pytest.raises(DetectError) as error:
         frame.transform(detect(QUERIES["pairs"], **options))
     assert str(error.value) == told
+
+
+def test_a_column_that_is_no_key_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    frame = frame_of(spark, events(5), tmp_path)
+    with pytest.raises(DetectError) as error:
+        frame.transform(detect(QUERIES["pairs"], by=sf.array("card").alias("cards")))
+    assert str(error.value) == (
+        "by='cards': a column of type array<string> is no key\n"
+        "  fix: give a column of texts, numbers, truth values or times, such as a field of it"
+    )
 
 
 def test_a_query_that_does_not_fit_the_frame_is_told_as_penstock_check_tells(

@@ -14,8 +14,9 @@ import penstock as pk
 from penstock.errors import PenstockError
 from penstock.runtime.learning import learned
 from penstock.shedding.storing import _taken_apart
+from penstock.shedding.strategies.chance import RandomEvent
 from penstock.shedding.strategies.strategy import Strategy
-from penstock.spark import collect, learn
+from penstock.spark import Model, collect, learn
 from penstock.spark.training.fitting import espice_of, pspice_of
 from tests.spark.frames import TYPES, events, frame_of
 
@@ -97,6 +98,16 @@ def arrays_of(strategy: Strategy) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
     _taken_apart(strategy, "", arrays)
     return arrays
+
+
+def test_a_model_of_another_kind_is_told_with_a_fix() -> None:
+    with pytest.raises(PenstockError, match=r'contributions\n  fix: collect\(…, model="contribution"\), or pspice_of'):
+        espice_of(Model("transition", 10, ("A",), ()))
+    with pytest.raises(PenstockError, match=r'transitions\n  fix: collect\(…, model="transition"\), or espice_of'):
+        pspice_of(Model("contribution", 10, ("A",), ()))
+    chance = pk.Shedding(bound="1 s", strategy="espice", model=RandomEvent(1))
+    with pytest.raises(PenstockError, match=r"fix: strategy='random-event', or a model of espice"):
+        chance.fitted()
 
 
 def test_what_cannot_be_learned_is_told(spark: SparkSession, tmp_path: Path) -> None:

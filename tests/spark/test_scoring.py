@@ -126,10 +126,22 @@ def test_nothing_at_all(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("change", "options", "told"),
     [
-        (lambda it: it.drop("window"), {}, "found is no frame of matches: it has no column window"),
+        (
+            lambda it: it.drop("window"),
+            {},
+            "it has no column window\n  fix: give what detect returned",
+        ),
         (lambda it: it.drop("k"), {}, "only one of the frames has the key k"),
-        (lambda it: it.withColumn("a", sf.expr("transform(a, e -> struct(e.id))")), {}, r"seq=…\) compares events by"),
-        (lambda it: it, {"seq": "number"}, "the events of a have no 'number'; they have 'id', 'v'"),
+        (
+            lambda it: it.withColumn("a", sf.expr("transform(a, e -> struct(e.id))")),
+            {},
+            r"fix: score\(…, seq=…\)",
+        ),
+        (
+            lambda it: it,
+            {"seq": "number"},
+            "no 'number'\n  fix: seq= one that they have: 'id', 'v'",
+        ),
     ],
 )
 def test_frames_that_cannot_be_compared_are_refused(spark: SparkSession, change: Any, options: Any, told: str) -> None:

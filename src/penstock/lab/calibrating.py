@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import tomllib
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,11 @@ def calibrated(rows: float = 1.0) -> Calibration:
 
     Args:
         rows: the share of the workloads' events.
+
+    Raises:
+        CostsError: what the fit needs is not installed.
     """
+    _check_scipy()
     work, times = [], []
     for data, query in workloads():
         for size in _BATCHES:
@@ -94,6 +99,12 @@ def calibrated(rows: float = 1.0) -> Calibration:
     event, check, run, match = (float(factor) for factor in factors[1:])
     costs = Costs(event=event, pair=0.0, check=check, run=run, match=match, asks="fitting")
     return Calibration(costs, float(factors[0]), error, len(measured))
+
+
+def _check_scipy() -> None:
+    """Refuse to measure for minutes what cannot be fitted then."""
+    if find_spec("scipy") is None:
+        raise CostsError("unit costs are fitted by scipy, which is not installed\n  fix: pip install 'penstock[lab]'")
 
 
 def _timed(data: Data, query: QueryText, size: int) -> tuple[Floats, Floats]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import xxhash
 
 from penstock.lab.spec import Experiment, Spec, Value
+from penstock.runtime.costs import Costs
 
 QUICK_ROWS = 0.25  # of the rows of a stream
 
@@ -46,20 +47,24 @@ class Setting:
         values: of the sweep, with their places: one, or several if they do not change the stream and the operator.
         seed: of the stream.
         cells: the runs, with the value of the sweep.
+        costs: of work in virtual time; None: those of the papers' operators.
     """
 
     spec: str
     experiment: Experiment
     seed: int
     cells: tuple[tuple[Cell, Value | None], ...]
+    costs: Costs | None = None
 
     def fingerprint(self, cell: Cell, value: Value | None) -> str:
         """Return a short text that is another one when anything about a run is."""
         about = [self.experiment.model_dump(exclude={"rates", "quick_rates", "strategies", "sweep"}), value, cell.rate]
         sweep = None if self.experiment.sweep is None else self.experiment.sweep.path
         options = [each.model_dump() for each in self.experiment.strategies if each.name == cell.strategy]
+        # Without costs of its own a run has the fingerprint that it had when they were no part of it.
+        costs = [] if self.costs is None else [written(self.costs)]
         return xxhash.xxh64_hexdigest(
-            json.dumps([cell.spec, *about, sweep, options, cell.seed], sort_keys=True).encode()
+            json.dumps([cell.spec, *about, sweep, options, cell.seed, *costs], sort_keys=True).encode()
         )
 
     def without(self, done: set[str]) -> Setting:
@@ -67,7 +72,14 @@ class Setting:
         return replace(self, cells=tuple(each for each in self.cells if self.fingerprint(*each) not in done))
 
 
-def settings(spec: Spec, seeds: int, *, is_quick: bool, rows: float = 1.0) -> Iterator[Setting]:
+def written(costs: Costs | None) -> str:
+    """Return unit costs as a text, which is the same for the same costs; "" for those of the papers' operators."""
+    return "" if costs is None else json.dumps(asdict(costs), sort_keys=True)
+
+
+def settings(
+    spec: Spec, seeds: int, *, is_quick: bool, rows: float = 1.0, costs: Costs | None = None
+) -> Iterator[Setting]:
     """Yield all that is to be run of a spec.
 
     Args:
@@ -75,6 +87,7 @@ def settings(spec: Spec, seeds: int, *, is_quick: bool, rows: float = 1.0) -> It
         seeds: how many runs of each kind, with the seeds 1, 2, …
         is_quick: whether to run fewer rates and values on less data.
         rows: the share of the data.
+        costs: of work in virtual time; None: those of the papers' operators.
     """
     for given in spec.experiments:
         share = rows * (QUICK_ROWS if is_quick else 1.0)
@@ -92,7 +105,7 @@ def settings(spec: Spec, seeds: int, *, is_quick: bool, rows: float = 1.0) -> It
                     for rate in experiment.chosen_rates(is_quick=is_quick)
                     for each in experiment.strategies
                 )  # fmt: skip
-                yield Setting(spec.name, experiment, seed, cells)
+                yield Setting(spec.name, experiment, seed, cells, costs)
 
 
 def _text(value: Value | None) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.lab.judging import Judged, Row, Verdict
-from penstock.lab.results import Means
+from penstock.lab.results import Means, kind_of
 from penstock.lab.spec import Claim, Spec
 
 PAPERS = {"thesis": "Thesis", "espice": "eSPICE paper"}
@@ -104,7 +104,7 @@ def origin(about: dict[str, Any]) -> str:
     def said(name: str) -> str:
         return ", ".join(about.get(name, ["?"]))
 
-    kind = "quick runs" if about.get("is_quick") == ["True"] else "runs"
+    kind = kind_of(about)
     runs, seeds = about.get("runs", 0), about.get("seeds", 0)
     return (
         f"The results are of {runs} {kind} with {seeds} {'seed' if seeds == 1 else 'seeds'}, commit {said('commit')}, "

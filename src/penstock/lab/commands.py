@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from penstock.errors import PenstockError
+from penstock.cli_problems import told
 
 app = typer.Typer(
     help="The experiments of the papers: list them, run them, see what comes of their claims.",
@@ -67,6 +69,7 @@ def run(
     costs: Annotated[Path | None, typer.Option("--costs", help="Unit costs in TOML, as calibrate writes them.")] = None,
     is_fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is done.")] = False,
     folder: FolderOption = RESULTS,
+    as_json: JsonOption = False,
 ) -> None:
     """Run experiments. What is done already is left out, so that a run that was broken off goes on."""
     from penstock.lab.calibrating import read_costs
@@ -75,7 +78,7 @@ def run(
 
     if bool(names) == is_all:
         raise typer.BadParameter("give names, or --all")
-    with _told():
+    with told("penstock lab run"):
         begun = time.perf_counter()
         unit_costs = None if costs is None else read_costs(costs)
         plan = Plan(
@@ -83,7 +86,9 @@ def run(
             costs=unit_costs, is_fresh=is_fresh,
         )  # fmt: skip
         results = execute(plan)
-        typer.echo(f"{len(results.rows)} runs in {results.path}, {time.perf_counter() - begun:.0f} s")
+        seconds, runs = time.perf_counter() - begun, len(results.rows)
+        facts = {"results": str(results.path), "runs": runs, "seconds": round(seconds, 1), "failures": results.failures}
+        _say(facts, f"{runs} runs in {results.path}, {seconds:.0f} s", as_json)
         for failure in results.failures:
             typer.echo(failure, err=True)
         if results.failures:
@@ -96,21 +101,34 @@ def report(
     claims: Annotated[
         Path | None, typer.Option("--claims", help="Write the claims and their verdicts as Markdown.")
     ] = None,
-    store: Annotated[Path | None, typer.Option("--store", help="Write the means of all runs into this folder.")] = None,
+    store: Annotated[Path | None, typer.Option("--store", help="Write the means of the runs into this folder.")] = None,
     is_stored: Annotated[bool, typer.Option("--stored", help="Show the results that are part of penstock.")] = False,
+    is_quick: Annotated[
+        bool, typer.Option("--quick", help="Of quick runs; without it, of full ones if there are any.")
+    ] = False,
+    costs: Annotated[
+        Path | None, typer.Option("--costs", help="Of runs with these unit costs, as run takes them.")
+    ] = None,
     folder: FolderOption = RESULTS,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a page that needs no network: a plot per figure, a verdict per claim."""
+    """Write a page that needs no network: a plot per figure, a verdict per claim.
+
+    It is about runs of one kind, as the specs of today ask for them; what is left out is said.
+    """
+    from penstock.lab.calibrating import read_costs
     from penstock.lab.claims import outcomes, page
     from penstock.lab.report import report as page_with_plots
-    from penstock.lab.results import found, stored
+    from penstock.lab.results import found, kind_of, stored
     from penstock.lab.results import store as store_means
     from penstock.lab.spec import specs
 
-    with _told():
+    with told("penstock lab report"):
         known = list(specs().values())
-        means = stored() if is_stored else found(folder)
+        unit_costs = None if costs is None else read_costs(costs)
+        means = stored() if is_stored else found(folder, known, is_quick=is_quick, costs=unit_costs)
+        for each in means.left_out:
+            typer.echo(each, err=True)
         if store is not None:
             store_means(means, store)
             means = stored(store)  # so that what is written says what is stored, rounding included
@@ -118,34 +136,27 @@ def report(
         if claims is not None:
             claims.write_text(page(known, means), "utf-8")
         judged = {o.claim.id: o.verdict.value for s in known for o in outcomes(s, means.rows.get(s.name, []))}
-        if as_json:
-            typer.echo(json.dumps({"html": str(html), "claims": judged}, indent=2))
-        else:
-            counts = {verdict: list(judged.values()).count(verdict) for verdict in dict.fromkeys(judged.values())}
-            typer.echo(f"{html}: " + ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
+        counts = Counter(judged.values())
+        words = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+        kind = kind_of(means.about)
+        _say({"html": str(html), "of": kind, "claims": judged}, f"{html}, of {kind}: {words}", as_json)
 
 
 @app.command()
 def calibrate(
     out: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("costs.toml"),
     rows: Annotated[float, typer.Option("--rows", min=0.01, help="The share of the workloads' events.")] = 1.0,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure what the work of our engine costs on this machine, for `penstock lab run --costs`."""
     from penstock.lab.calibrating import calibrated
 
-    with _told():
-        text = calibrated(rows).text()
-        out.write_text(text, "utf-8")
-        typer.echo(text, nl=False)
+    with told("penstock lab calibrate"):
+        measured = calibrated(rows)
+        out.write_text(measured.text(), "utf-8")
+        _say({"file": str(out), **asdict(measured)}, measured.text().rstrip("\n"), as_json)
 
 
-class _told:  # noqa: N801 - used like a function
-    """Writes an error of penstock as a note, and ends with code 2."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, PenstockError):
-            typer.echo(str(error), err=True)
-            raise typer.Exit(2) from error
+def _say(facts: Any, words: str, as_json: bool) -> None:
+    """Write what came out, for programs or for people."""
+    typer.echo(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else words)

@@ -39,28 +39,29 @@ def plot(spec: Spec, figure: Figure, rows: list[Row]) -> dict[str, Any]:
         raise PlotError(
             "plots are made by altair, which is not installed\n  fix: pip install 'penstock[lab]'"
         ) from error
-    experiment, measure = spec.experiment(figure.experiment), MEASURES[figure.y]
+    experiment = spec.experiment(figure.experiment)
     mine = [row for row in rows if row.experiment == figure.experiment]
     points = [point for row in mine for point in (_over_time(row) if figure.x == "time" else [_point(row, figure)])]
-    names = [each.name for each in experiment.strategies]
-    several = figure.x != "rate" and len({row.rate for row in mine}) > 1
-    kind = _kind(experiment, figure)
-    x = alt.X(
-        "x", type=kind, title=_title(experiment, figure), axis=_axis(alt, figure), sort=None, scale=_scale(alt, kind)
-    )
-    y = alt.Y("y:Q", title=measure.label, axis=alt.Axis(format="%" if measure.is_share else "~g", tickCount=5))
-    colour = alt.Color(
-        "strategy:N", title=None, scale=alt.Scale(domain=names, range=[COLOURS.get(name, "#333") for name in names]),
-        legend=alt.Legend(orient="bottom", columns=4, symbolType="stroke"),
-    )  # fmt: skip
-    dash: dict[str, Any] = (
-        {"strokeDash": alt.StrokeDash("rate:N", title="rate", legend=alt.Legend(orient="bottom"))} if several else {}
-    )
+    layers = _lines(alt, figure, experiment, mine, points)
+    if stated := _stated(spec, figure, experiment):
+        diamonds = alt.Chart(alt.InlineData(values=stated)).mark_point(shape="diamond", size=70, strokeWidth=1.6)
+        layers.append(diamonds.encode(**_channels(alt, figure, experiment)))
+    chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=f"{figure.id}  {figure.title}")
+    drawn: dict[str, Any] = chart.configure_title(anchor="start", fontSize=13).configure_view(stroke="#ddd").to_dict()
+    return drawn
+
+
+def _lines(
+    alt: Any, figure: Figure, experiment: Experiment, rows: list[Row], points: list[dict[str, Any]]
+) -> list[Any]:  # fmt: skip
+    """Return what was measured, as layers: lines, with points and deviations, or with the bound."""
+    told_apart: dict[str, Any] = {}
+    if figure.x != "rate" and len({row.rate for row in rows}) > 1:
+        told_apart["strokeDash"] = alt.StrokeDash("rate:N", title="rate", legend=alt.Legend(orient="bottom"))
     if figure.x == "time":
-        dash["detail"] = alt.Detail("place:N")
-    tips = [alt.Tooltip(name, type="nominal") for name in ("strategy", "place", "shown")]
-    base = alt.Chart(alt.InlineData(values=points)).encode(x=x, y=y, color=colour, tooltip=tips)
-    layers: list[Any] = [base.mark_line(strokeWidth=1.8).encode(**dash)]
+        told_apart["detail"] = alt.Detail("place:N")
+    base = alt.Chart(alt.InlineData(values=points)).encode(**_channels(alt, figure, experiment))
+    layers: list[Any] = [base.mark_line(strokeWidth=1.8).encode(**told_apart)]
     if figure.x == "time":
         bound = alt.Chart(alt.InlineData(values=[{"y": experiment.bound}]))
         layers.append(bound.mark_rule(color="#555", strokeDash=[5, 4]).encode(y="y:Q"))
@@ -68,12 +69,24 @@ def plot(spec: Spec, figure: Figure, rows: list[Row]) -> dict[str, Any]:
         layers.append(base.mark_point(filled=True, size=32))
     if any(point["high"] > point["low"] for point in points):
         layers.append(base.mark_rule(opacity=0.5).encode(y="low:Q", y2="high:Q"))
-    if stated := _stated(spec, figure, experiment):
-        diamonds = alt.Chart(alt.InlineData(values=stated)).mark_point(shape="diamond", size=70, strokeWidth=1.6)
-        layers.append(diamonds.encode(x=x, y=y, color=colour, tooltip=tips))
-    chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=f"{figure.id}  {figure.title}")
-    drawn: dict[str, Any] = chart.configure_title(anchor="start", fontSize=13).configure_view(stroke="#ddd").to_dict()
-    return drawn
+    return layers
+
+
+def _channels(alt: Any, figure: Figure, experiment: Experiment) -> dict[str, Any]:
+    """Return what is where: along the axes, as colours, beside the pointer."""
+    measure, names = MEASURES[figure.y], [each.name for each in experiment.strategies]
+    kind = _kind(experiment, figure)
+    colours = alt.Scale(domain=names, range=[COLOURS.get(name, "#333") for name in names])
+    legend = alt.Legend(orient="bottom", columns=4, symbolType="stroke")
+    return {
+        "x": alt.X(
+            "x", type=kind, title=_title(experiment, figure), axis=_axis(alt, figure), sort=None,
+            scale=_scale(alt, kind),
+        ),
+        "y": alt.Y("y:Q", title=measure.label, axis=alt.Axis(format="%" if measure.is_share else "~g", tickCount=5)),
+        "color": alt.Color("strategy:N", title=None, scale=colours, legend=legend),
+        "tooltip": [alt.Tooltip(name, type="nominal") for name in ("strategy", "place", "shown")],
+    }  # fmt: skip
 
 
 def _point(row: Row, figure: Figure) -> dict[str, Any]:

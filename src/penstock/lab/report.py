@@ -27,11 +27,12 @@ def report(specs: Iterable[Spec], given: Means) -> str:
     plots: dict[str, Any] = {}
     judged = [(spec, outcomes(spec, given.rows.get(spec.name, []))) for spec in specs]
     sections = [_section(spec, each, given.rows.get(spec.name, []), plots) for spec, each in judged]
+    costs = "the unit costs named above" if any(given.about.get("costs", [])) else "the costs of the papers' operators"
     body = [
         "<h1>The papers' experiments, rebuilt</h1>",
         f"<p class=soft>{escape(origin(given.about))}</p>",
         "<p>Each plot shows what was measured here; hollow diamonds are numbers that the paper states. Operators run "
-        "in virtual time, by the costs of the papers' operators: the same seed gives the same numbers on any machine. "
+        f"in virtual time, by {costs}: the same seed gives the same numbers on any machine. "
         "<b>ebl</b> is the papers' BL or E-BL, <b>random-run</b> PM-BL.</p>",
         _summary(judged), *sections,
     ]  # fmt: skip

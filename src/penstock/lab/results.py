@@ -7,8 +7,9 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
@@ -19,8 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.errors import PenstockError
+from penstock.lab.cells import settings, written
 from penstock.lab.judging import Row
 from penstock.lab.measures import MEASURES
+from penstock.lab.spec import Spec
+from penstock.runtime.costs import Costs
 
 FILE = "results.parquet"
 STORED = "means.csv"
@@ -47,7 +51,8 @@ class Results:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
         self.failures: list[str] = []  # what could not be run, and why
-        self.rows: list[dict[str, Any]] = pq.read_table(self.path).to_pylist() if self.path.is_file() else []
+        rows = pq.read_table(self.path).to_pylist() if self.path.is_file() else []
+        self.rows: list[dict[str, Any]] = [{"costs": "", **row} for row in rows]  # older files do not tell them
 
     @property
     def done(self) -> set[str]:
@@ -99,10 +104,17 @@ def _processor() -> str:
 
 @dataclass(frozen=True)
 class Means:
-    """Means over seeds, by spec, and where they come from."""
+    """Means over seeds, by spec, and where they come from.
+
+    Attributes:
+        rows: by spec.
+        about: the circumstances of the runs, each with all values that it has.
+        left_out: runs of the same folder that are not in them, in words.
+    """
 
     rows: dict[str, list[Row]]
     about: dict[str, Any]
+    left_out: tuple[str, ...] = ()
 
 
 def means(rows: Iterable[Mapping[str, Any]]) -> Means:
@@ -125,7 +137,7 @@ def means(rows: Iterable[Mapping[str, Any]]) -> Means:
 
 def _about(groups: list[list[Mapping[str, Any]]]) -> dict[str, Any]:
     rows = [row for group in groups for row in group]
-    names = ("commit", "machine", "cores", "python", "penstock", "libraries", "is_quick")
+    names = ("commit", "machine", "cores", "python", "penstock", "libraries", "is_quick", "costs")
     about: dict[str, Any] = {
         name: sorted({str(row[name]) for row in rows}) for name in names if rows and name in rows[0]
     }
@@ -178,13 +190,65 @@ def stored(folder: Path | None = None) -> Means:
     return Means(rows, json.loads((place / ABOUT).read_text("utf-8")))
 
 
-def found(folder: Path) -> Means:
-    """Return the means of a folder's runs.
+# --- runs of one kind ---------------------------------------------------------------------------------------------
+
+
+def found(folder: Path, specs: Iterable[Spec], *, is_quick: bool = False, costs: Costs | None = None) -> Means:
+    """Return the means of a folder's runs of one kind, as specs ask for them: others are not comparable.
+
+    Args:
+        folder: with the runs.
+        specs: as they are today; runs that they do not ask for are left out.
+        is_quick: whether quick runs are wanted. If not, those are taken if there are no full ones.
+        costs: the unit costs of the runs that are wanted; None: those of the papers' operators.
 
     Raises:
         ResultsError: it has none.
     """
-    results = Results(folder)
-    if not results.rows:
+    rows = Results(folder).rows
+    if not rows:
         raise ResultsError(f"{folder} has no results\n  fix: run `penstock lab run --all --quick`")
-    return means(results.rows)
+    known = list(specs)
+    most = max(int(row["seed"]) for row in rows)
+    for quick in (True,) if is_quick else (False, True):
+        asked = {
+            setting.fingerprint(*cell)
+            for spec in known
+            for setting in settings(spec, most, is_quick=quick, costs=costs)
+            for cell in setting.cells
+        }
+        taken = [row for row in rows if row["fingerprint"] in asked]
+        if taken:
+            others = [row for row in rows if row["fingerprint"] not in asked]
+            return replace(means(taken), left_out=tuple(_left_out(others, quick, written(costs))))
+    kinds = Counter(kind_of(_about([[row]])) for row in rows)
+    there = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    raise ResultsError(
+        f"{folder} has no runs of the kind that is asked for; it has {there}, perhaps of earlier specs\n"
+        "  fix: run `penstock lab run` with the same --quick and --costs as `penstock lab report`"
+    )
+
+
+def kind_of(about: Mapping[str, Any]) -> str:
+    """Return what kind of runs means are of, in words.
+
+    Examples:
+        >>> kind_of({"is_quick": ["True"]}), kind_of({"is_quick": ["False"], "costs": ['{"check": 7.0}']})
+        ('quick runs', 'full runs with the unit costs {"check": 7.0}')
+    """
+    kind = {("True",): "quick runs", ("False",): "full runs"}.get(tuple(about.get("is_quick", ())), "runs")
+    costs = [each for each in about.get("costs", []) if each]
+    return f"{kind} with the unit costs {', '.join(costs)}" if costs else kind
+
+
+def _left_out(rows: Iterable[Mapping[str, Any]], is_quick: bool, costs: str) -> Iterator[str]:
+    """Say which runs are left out, and how they can be shown."""
+    counts = Counter((bool(row["is_quick"]), str(row["costs"])) for row in rows)
+    for (quick, given), count in sorted(counts.items()):
+        kind = kind_of({"is_quick": [str(quick)], "costs": [given]})
+        if (quick, given) == (is_quick, costs):
+            yield f"left out: {count} {kind} that the specs of today do not ask for"
+        else:
+            options = [*(["--quick"] if quick else []), *(["--costs"] if given else [])]
+            how = f"`penstock lab report {' '.join(options)}`" if options else "`penstock lab report`"
+            yield f"left out: {count} {kind}; {how} shows them"

@@ -8,7 +8,6 @@ import queue
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -57,7 +56,8 @@ class Plan:
     def settings(self) -> list[Setting]:
         """Return all that is to be run."""
         seeds = self.seeds or (QUICK_SEEDS if self.is_quick else FULL_SEEDS)
-        return [s for spec in self.specs for s in settings(spec, seeds, is_quick=self.is_quick, rows=self.rows)]
+        how: dict[str, Any] = {"is_quick": self.is_quick, "rows": self.rows, "costs": self.costs}
+        return [setting for spec in self.specs for setting in settings(spec, seeds, **how)]
 
 
 def execute(plan: Plan, console: Console | None = None) -> Results:
@@ -84,10 +84,10 @@ def execute(plan: Plan, console: Console | None = None) -> Results:
     return results
 
 
-def _tried(setting: Setting, costs: Costs | None) -> Iterator[Row]:
+def _tried(setting: Setting) -> Iterator[Row]:
     """Run a setting; if it cannot be run, yield why: the others can."""
     try:
-        yield from tried(setting, costs)
+        yield from tried(setting)
     except PenstockError as error:
         yield {"spec": setting.spec, "experiment": setting.experiment.id, _FAILED: str(error)}
 
@@ -95,9 +95,9 @@ def _tried(setting: Setting, costs: Costs | None) -> Iterator[Row]:
 # --- where --------------------------------------------------------------------------------------------------------
 
 
-def _here(left: list[Setting], plan: Plan) -> Iterator[list[Row]]:
+def _here(left: list[Setting], _plan: Plan) -> Iterator[list[Row]]:
     for setting in left:
-        for row in _tried(setting, plan.costs):
+        for row in _tried(setting):
             yield [row]
 
 
@@ -109,9 +109,9 @@ def _begin(rows: Any) -> None:
     _rows_out = rows
 
 
-def _tell(setting: Setting, costs: Costs | None) -> None:
+def _tell(setting: Setting) -> None:
     parent = multiprocessing.parent_process()
-    for row in _tried(setting, costs):
+    for row in _tried(setting):
         if parent is not None and not parent.is_alive():  # it was killed, and nobody takes rows any more
             return
         _rows_out.put(row)
@@ -123,7 +123,7 @@ def _in_processes(left: list[Setting], plan: Plan) -> Iterator[list[Row]]:
     rows = context.Queue()
     pool = ProcessPoolExecutor(plan.processes, context, initializer=_begin, initargs=(rows,))
     try:
-        running: set[Future[None]] = {pool.submit(_tell, setting, plan.costs) for setting in left}
+        running: set[Future[None]] = {pool.submit(_tell, setting) for setting in left}
         while running:
             over, running = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
             yield from _waiting(rows)
@@ -153,15 +153,15 @@ def _later(rows: Any) -> Row | None:
     return row
 
 
-def whole(setting: Setting, costs: Costs | None) -> list[Row]:
+def whole(setting: Setting) -> list[Row]:
     """Run a setting; return its rows. This is what a Spark task does."""
-    return list(_tried(setting, costs))
+    return list(_tried(setting))
 
 
 def _on_spark(left: list[Setting], plan: Plan) -> Iterator[list[Row]]:
     from penstock.spark import tasks
 
-    return tasks(partial(whole, costs=plan.costs), left, at_once=plan.processes)
+    return tasks(whole, left, at_once=plan.processes)
 
 
 _PLACES: dict[Place, Callable[[list[Setting], Plan], Iterable[list[Row]]]] = {

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.lab.cells import Cell, Setting
+from penstock.lab.cells import Cell, Setting, written
 from penstock.lab.data import halves_of, query_of
 from penstock.lab.spec import Experiment, Value
 from penstock.pattern import ast
@@ -61,20 +61,21 @@ class Prepared:
         return len(self.learned.run.found) / max(1, opened)
 
 
-def tried(setting: Setting, costs: Costs | None = None) -> Iterator[Row]:
+def tried(setting: Setting) -> Iterator[Row]:
     """Run the cells of a setting; yield what was measured of each."""
     if not setting.cells:
         return
     experiment = setting.experiment
     path = "" if experiment.sweep is None else experiment.sweep.path
     first_value = setting.cells[0][1]
-    prepared = _prepare(experiment, path, first_value, setting.seed, costs or Costs())
+    prepared = _prepare(experiment, path, first_value, setting.seed, setting.costs or Costs())
     for cell, value in setting.cells:
         is_option = path.startswith("strategy.") and value is not None
         options = {path.removeprefix("strategy."): value} if is_option else {}
         yield {
             **_key(cell),
             "fingerprint": setting.fingerprint(cell, value),
+            "costs": written(setting.costs),
             **_run(cell, experiment, prepared, options),
         }
 

@@ -1,6 +1,7 @@
 """The normal form of a query's conditions: explicit, without constants, a conjunct at a time.
 
-A planner and a kernel read this instead of WHERE. Each pass below keeps the matches as they are:
+For programs that want to know what a query asks for; the plan works from WHERE itself. Each pass below keeps the
+matches as they are:
 
 1. `SAME` becomes equalities of pairs.
 2. `b.x` of a list becomes `b[i].x`.

@@ -251,18 +251,14 @@ class _Compiler:
         if callee is not None:
             self.called(node, *callee)
             if isinstance(node, ast.Membership):  # false, and not missing, if what it asks for is missing
-                self.emit(Code.CONST, self.terms.constant(1.0))
+                self.constant(1.0)
                 self.emit(Code.EQ)
             return
         match node:
-            case ast.Number(value=value):
-                self.emit(Code.CONST, self.terms.constant(float(value)))
-            case ast.Duration(us=us):
-                self.emit(Code.CONST, self.terms.constant(float(us)))
-            case ast.Boolean(value=truth):
-                self.emit(Code.CONST, self.terms.constant(float(truth)))
+            case ast.Number(value=constant) | ast.Duration(us=constant) | ast.Boolean(value=constant):
+                self.constant(float(constant))
             case ast.Text(value=text):
-                self.emit(Code.CONST, self.terms.constant(text))
+                self.constant(text)
             case ast.Attribute():
                 self.attribute(node, is_previous=False)
             case ast.Previous(attribute=attribute):
@@ -270,15 +266,13 @@ class _Compiler:
             case ast.Aggregate():
                 self.aggregate(node)
             case ast.Minus(operand=operand):
-                self.value(operand)
-                self.emit(Code.NEG)
+                self.one(operand, Code.NEG)
             case ast.Arithmetic(operator=operator, left=left, right=right):
                 self.both(left, right, _ARITHMETIC[operator])
             case ast.Comparison(operator=comparator, left=left, right=right):
                 self.both(left, right, COMPARISONS[comparator])
             case ast.Not(item=item):
-                self.value(item)
-                self.emit(Code.NOT)
+                self.one(item, Code.NOT)
             case ast.And(items=items):
                 self.folded(items, Code.AND)
             case ast.Or(items=items):
@@ -289,6 +283,13 @@ class _Compiler:
                 self.call(node)
             case _:
                 raise NotYetError(f"{type(node).__name__} cannot be run yet")
+
+    def constant(self, value: float | str) -> None:
+        self.emit(Code.CONST, self.terms.constant(value))
+
+    def one(self, operand: ast.Expression, code: Code) -> None:
+        self.value(operand)
+        self.emit(code)
 
     def both(self, left: ast.Expression, right: ast.Expression, code: Code) -> None:
         self.value(left)
@@ -347,8 +348,7 @@ class _Compiler:
     def call(self, node: ast.Call) -> None:
         name = node.function.lower()
         if name in _UNARY:
-            self.value(node.arguments[0])
-            self.emit(_UNARY[name])
+            self.one(node.arguments[0], _UNARY[name])
         elif name in _FOLDED:
             self.folded(node.arguments, _FOLDED[name])
         elif name == "pow":

@@ -94,5 +94,8 @@ class Shedding(BaseModel):
             made, about = load(self.model)
             types = tuple(map(str, about["types"])) if "types" in about else self.types
         if not isinstance(made, strategy_of(self.strategy)):
-            raise ModelError(f"the model is one of {made.name}, and the strategy is {self.strategy}")
+            raise ModelError(
+                f"the model is one of {made.name}, and the strategy is {self.strategy}\n"
+                f"  fix: strategy={made.name!r}, or a model of {self.strategy}"
+            )
         return Fitted(made, types)

@@ -17,6 +17,7 @@ from penstock.shedding.strategies.strategy import Strategy
 
 FORMAT, VERSION = "penstock shedding model", 1
 _FILE = "model.json"
+_ANOTHER = "\n  fix: give the folder that `penstock train` has written, or train it again"
 
 
 class ModelError(PenstockError):
@@ -55,7 +56,7 @@ def load(path: str | Path) -> tuple[Strategy, dict[str, Any]]:
     try:
         whole = json.loads((folder / _FILE).read_text(encoding="utf-8"))
         if not isinstance(whole, dict) or whole.get("format") != FORMAT:
-            raise ModelError(f"{folder / _FILE} is not about a model for shedding")
+            raise ModelError(f"{folder / _FILE} is not about a model for shedding{_ANOTHER}")
         if whole["version"] != VERSION:
             raise ModelError(
                 f"{folder} has format {whole['version']}, and this version of penstock reads format {VERSION}\n"
@@ -64,9 +65,10 @@ def load(path: str | Path) -> tuple[Strategy, dict[str, Any]]:
         arrays = {name: read_array(folder / f"{_checked(name)}.npy") for name in whole["arrays"]}
         strategy = _put_together(STRATEGIES[whole["strategy"]], whole["values"], "", arrays)
     except FileNotFoundError as error:
-        raise ModelError(f"{folder} holds no whole model: there is no {Path(str(error.filename)).name}") from error
+        missing = Path(str(error.filename)).name
+        raise ModelError(f"{folder} holds no whole model: there is no {missing}{_ANOTHER}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(f"{folder} does not hold what it should: {error}") from error
+        raise ModelError(f"{folder} does not hold what it should: {error}{_ANOTHER}") from error
     return strategy, whole["about"]
 
 

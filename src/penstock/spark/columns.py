@@ -191,19 +191,23 @@ def with_attributes(columns: Columns, resolver: Resolver, names: Iterable[str]) 
 
 def _check_types(columns: Columns) -> None:
     problems = []
-    for role, name, kinds, wanted in (
-        ("type", columns.type, ("string",), "texts"),
-        ("time", columns.time, ("time", "int"), "timestamps or whole microseconds"),
-        ("seq", columns.seq, ("int",), "whole numbers"),
-        ("arrival", columns.arrival, ("time",), "timestamps"),
+    for role, name, kinds, wanted, cast in (
+        ("type", columns.type, ("string",), "texts", "string"),
+        ("time", columns.time, ("time", "int"), "timestamps or whole microseconds", "timestamp"),
+        ("seq", columns.seq, ("int",), "whole numbers", "long"),
+        ("arrival", columns.arrival, ("time",), "timestamps", "timestamp"),
     ):
         if name is None:
             continue
         data_type = columns.field(name).dataType
         if value_type(data_type) not in kinds:
-            problems.append(f"{role}={name!r}: the column is of type {data_type.simpleString()}; it must be {wanted}")
+            problems.append(
+                f"{role}={name!r}: the column is of type {data_type.simpleString()}; it must be {wanted}\n"
+                f'  fix: give another column, or {role}=sf.col({name!r}).cast("{cast}")'
+            )
     problems += [
-        f"by={name!r}: a column of type {columns.field(name).dataType.simpleString()} is no key"
+        f"by={name!r}: a column of type {columns.field(name).dataType.simpleString()} is no key\n"
+        "  fix: give a column of texts, numbers, truth values or times, such as a field of it"
         for name in columns.by
         if value_type(columns.field(name).dataType) is None
     ]

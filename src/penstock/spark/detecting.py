@@ -105,11 +105,10 @@ def detect(
         for query, _ in pairs:
             _check(query, columns, known)
         parted_by, keys = keyed([query for query, _ in pairs], columns.by)
-        weights = [weight for _, weight in pairs]
         more = () if shed is None else attributes_of(shed)
         columns = with_attributes(replace(columns, by=keys), resolver, [*read_by_all(parted_by), *keys, *more])
         keeps = shed is not None and needs_partitions(shed, parted_by)
-        chosen = list(zip(parted_by, weights, strict=True))
+        chosen = list(zip(parted_by, [weight for _, weight in pairs], strict=True))
         spec = spec_of(chosen, columns, known, keeps_partitions=keeps, ended=ENDED in shown)
         result = spark_schema(spec.results, columns, parted_by)
         spec = replace(
@@ -118,18 +117,23 @@ def detect(
         )  # fmt: skip
         spec.engine()  # what it refuses is refused here, not in a worker
         if shed is not None:
-            if not frame.isStreaming:
-                raise DetectError("a batch has no latency bound to keep\n  fix: leave shed= out, or read a stream")
-            counting = None if sheds_from_windows(shed, parted_by) else spec.counting  # all take up positions
-            spec = replace(spec, shed=shed_of(shed, spec, columns, is_shown=SHED in outputs), counting=counting)
-        if frame.isStreaming:
-            partitions = shuffle_partitions(frame)
-            found = streamed(resolver, spec, result, partitions, buckets or partitions)
-        else:
-            found = in_parts(resolver, BatchWorker(spec), result)
-        return parted(found, shown, observe)
+            spec = _with_shedding(spec, shed, parted_by, columns, frame, is_shown=SHED in outputs)
+        if not frame.isStreaming:
+            return parted(in_parts(resolver, BatchWorker(spec), result), shown, observe)
+        partitions = shuffle_partitions(frame)
+        return parted(streamed(resolver, spec, result, partitions, buckets or partitions), shown, observe)
 
     return find
+
+
+def _with_shedding(
+    spec: Spec, shed: Shedding, queries: Sequence[ast.Query], columns: Columns, frame: DataFrame, *, is_shown: bool
+) -> Spec:  # fmt: skip
+    """Return what workers are told, with what to shed."""
+    if not frame.isStreaming:
+        raise DetectError("a batch has no latency bound to keep\n  fix: leave shed= out, or read a stream")
+    counting = None if sheds_from_windows(shed, queries) else spec.counting  # all take up positions
+    return replace(spec, shed=shed_of(shed, spec, columns, is_shown=is_shown), counting=counting)
 
 
 def check_fits(query: ast.Query, columns: Columns, schema: Schema) -> None:

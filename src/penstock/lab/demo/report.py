@@ -20,10 +20,10 @@ th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}pre{bac
 def page(facts: Mapping[str, Any], runs: Mapping[str, Sequence[Moment]]) -> str:
     """Return the report."""
     parts = [
-        f"<h1>penstock: the latency bound, kept under overload</h1><p>{escape(facts['words'])}</p>",
+        f"<h1>penstock: a latency bound under overload</h1><p>{escape(facts['words'])}</p>",
         f"<p>Measured in this run, on this machine: it can process <b>{facts['capacity']:,.0f} events/s</b> of this"
         f" query; it was sent {facts['rate']:,.0f} events/s, for {facts['seconds']:g} s. The bound is"
-        f" {facts['bound']:g} s.</p>",
+        f" {facts['bound']:g} s.</p><p><b>{escape(facts['verdict'])}</b></p>",
         "<h2>Latency of matches</h2>", latencies(runs, facts["bound"]), _table(facts["table"]),
         "<p>False negatives: matches of all events sent that were not found by the time the last was sent. False"
         " positives: matches found that are not among those of all events.</p>",
@@ -89,8 +89,9 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     return f"<table><tr>{''.join(f'<th>{escape(cell)}</th>' for cell in head)}</tr>{body}</table>"
 
 
-def _cells(shed: Mapping[tuple[str, int], int], sent: Mapping[tuple[str, int], int]) -> str:
+def _cells(shed_cells: Sequence[Mapping[str, Any]], sent_cells: Sequence[Mapping[str, Any]]) -> str:
     """Return shares as a heat map: a row for what symbols are, a column for a part of the stream."""
+    shed, sent = ({(c["role"], c["part"]): c["events"] for c in cells} for cells in (shed_cells, sent_cells))
     names = sorted({name for name, _ in sent})
     parts = 1 + max((part for _, part in sent), default=0)
     wide = (_WIDTH - 220) / parts

@@ -120,12 +120,30 @@ def _played(
     sent_by_cell = Counter((role(each), number // part) for number, each in enumerate(types))
     facts = {
         "words": WORDS, "query": TEXT, "capacity": capacity, "rate": rate, "seconds": seconds, "bound": BOUND_S,
-        "truth": len(truth), "sent_by_cell": sent_by_cell, "shed_by_cell": runs["with shedding"].shed_by_cell,
+        "truth": len(truth), "sent_by_cell": _listed(sent_by_cell),
+        "shed_by_cell": _listed(runs["with shedding"].shed_by_cell),
         "runs": {name: _judged(played, truth) for name, played in runs.items()},
         "utilities": _utilities(fitted),
     }  # fmt: skip
     facts["table"] = _rows(facts)
+    facts["is_kept"], facts["verdict"] = _verdict(facts)
     return facts, runs
+
+
+def _listed(cells: Counter[tuple[str, int]]) -> list[dict[str, Any]]:
+    """Return counts by what symbols are and by the part of the stream, as JSON can have them."""
+    return [{"role": name, "part": part, "events": count} for (name, part), count in sorted(cells.items())]
+
+
+def _verdict(facts: dict[str, Any]) -> tuple[bool, str]:
+    """Say whether the bound was kept, by 99 % of the matches, and how it was without shedding."""
+    kept, without = (facts["runs"][name] for name in ("with shedding", "without shedding"))
+    is_kept = bool(kept["p99"] <= facts["bound"])  # not, if there is no match
+    said = (
+        f"The bound of {facts['bound']:g} s was {'kept' if is_kept else 'broken'}: with shedding 99 % of the matches"
+        f" came within {kept['p99']:.2f} s, without it within {without['p99']:.2f} s."
+    )
+    return is_kept, said
 
 
 def _capacity(spark: Any, path: Path, folder: Path) -> float:
@@ -211,3 +229,4 @@ def show(facts: dict[str, Any], console: Console) -> None:
         f"\nThis machine can process {facts['capacity']:,.0f} events/s of the query; it was sent {facts['rate']:,.0f}."
     )
     console.print(table)
+    console.print(f"\n{facts['verdict']}")

@@ -110,8 +110,8 @@ class KafkaSource(Part):
     Attributes:
         servers: of the cluster: "host:9092, …".
         topic: one or several, with commas.
-        payload: what the values are: JSON objects; or "binary", the fields one after the other, as `penstock.spark.
-            binary` reads them.
+        payload: what the values are: JSON objects; or "binary", the fields one after the other, as
+            `penstock.spark.jobs.binary` reads them.
         ddl: the fields of the values, in Spark's DDL.
         byte_order: of numbers in binary payloads.
         columns: more columns, as SQL expressions over the others and over `kafka_key`, `kafka_topic`,

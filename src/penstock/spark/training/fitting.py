@@ -32,7 +32,10 @@ def espice_of(model: Model, *, seed: int = 1) -> Fitted:
         shed = pk.Shedding(bound="2 s", strategy="espice", model=fitted.strategy, types=fitted.types)
     """
     if model.kind != "contribution":
-        raise ModelError(f"the model is of {model.kind!r}, and eSPICE is made of contributions")
+        raise ModelError(
+            f"the model is of {model.kind!r}, and eSPICE is made of contributions\n"
+            '  fix: collect(…, model="contribution"), or pspice_of'
+        )
     in_windows = {"events" in each.sums for each in model.queries}
     if len(in_windows) > 1:
         raise ModelError("some queries have WINDOW and others have none\n  fix: collect them apart")
@@ -70,7 +73,10 @@ def pspice_of(model: Model, *, with_time: bool = True) -> Fitted:
         shed = pk.Shedding(bound="2 s", strategy="pspice", model=fitted.strategy, types=fitted.types)
     """
     if model.kind != "transition":
-        raise ModelError(f"the model is of {model.kind!r}, and pSPICE is made of transitions")
+        raise ModelError(
+            f"the model is of {model.kind!r}, and pSPICE is made of transitions\n"
+            '  fix: collect(…, model="transition"), or espice_of'
+        )
     chains, sizes = [], []
     for place, each in enumerate(model.queries):
         query = parse(each.query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from penstock.runtime.learning import NoMatchError, has_windows_apart, studied
 from penstock.shedding.configuration import Fitted
 from penstock.shedding.strategies.catalogue import strategy_of
 from penstock.shedding.strategies.gspice import Gspice
+from penstock.shedding.strategies.strategy import Strategy
 from penstock.shedding.summing import Summed
 from penstock.shedding.zobrist import ENDS, edges_between
 from penstock.spark.columns import ColumnLike, DetectError, Resolver, quoted, resolve
@@ -95,13 +97,15 @@ def learn(
     made = strategy_of(strategy)
     if strategy in _NO_MODEL:
         raise DetectError(f"{strategy} has nothing to learn\n  fix: give it without a model")
-    columns = {"type": type, "time": time, "by": by, "seq": seq}
-    given = {"functions": functions, "schema": schema, "max_runs": max_runs}
+    collected = partial(
+        collect, frame, queries, type=type, time=time, by=by, seq=seq, positions=positions, functions=functions,
+        schema=schema, max_runs=max_runs,
+    )  # fmt: skip
     if strategy == "espice":
-        model = collect(frame, queries, **columns, positions=positions, **given)  # type: ignore[arg-type]
+        model = collected()
         return Learned(espice_of(model, **options), model.rows)
     if strategy.startswith("pspice"):
-        model = collect(frame, queries, **columns, positions=positions, model="transition", **given)  # type: ignore
+        model = collected(model="transition")
         return Learned(pspice_of(model, with_time=strategy == "pspice", **options), model.rows)
     if frame.isStreaming:
         raise DetectError("learn takes a history, and this is a stream\n  fix: read it as a batch: spark.read")
@@ -111,14 +115,21 @@ def learn(
         spec_of_sums(pairs, found, resolver, schema or resolver.schema()),
         functions=dict(functions or {}), max_runs=max_runs, plan="automaton",
     )  # fmt: skip
-    spec = replace(spec, reach=reach_of_parts(spec))
+    return _studied(made, resolver, replace(spec, reach=reach_of_parts(spec)), positions, options)
+
+
+def _studied(
+    made: type[Strategy], resolver: Resolver, spec: Spec, positions: int, options: dict[str, Any]
+) -> Learned:  # fmt: skip
+    """Run the queries over each part of a history; learn from what all parts add up to."""
     overview = _Overview.of(resolver, spec)
-    worker = StudyWorker(spec, names=overview.names, bins=positions, strategy=strategy)
+    worker = StudyWorker(spec, names=overview.names, bins=positions, strategy=made.name)
     if issubclass(made, Gspice):
         worker = replace(worker, spec=replace(spec, reach=overview.with_pane(spec.reach, made, options)))
-        fitted: Any = _gspice(made, resolver, worker, options)
+        fitted: Strategy = _gspice(made, resolver, worker, options)
     else:
-        fitted = made.fitted(_summed(resolver, worker), **options)  # type: ignore[arg-type]
+        sums = _summed(resolver, worker)
+        fitted = made.fitted(sums, **options)  # type: ignore[arg-type]  # sums have what these learn from of a History
     return Learned(Fitted(fitted, overview.names), overview.rows)
 
 

@@ -19,6 +19,7 @@ from penstock.shedding.storing import read_array
 
 FORMAT, VERSION = "penstock model", 1
 _FILE = "model.json"
+_ANOTHER = "\n  fix: give the folder that Model.save has written, or collect it again"
 
 
 class ModelError(PenstockError):
@@ -141,9 +142,10 @@ class Model:
                 int(about["rows"]), int(about["malformed"]),
             )  # fmt: skip
         except FileNotFoundError as error:
-            raise ModelError(f"{folder} holds no whole model: there is no {Path(str(error.filename)).name}") from error
+            missing = Path(str(error.filename)).name
+            raise ModelError(f"{folder} holds no whole model: there is no {missing}{_ANOTHER}") from error
         except (KeyError, TypeError, ValueError) as error:
-            raise ModelError(f"{folder} does not hold what it should: {error}") from error
+            raise ModelError(f"{folder} does not hold what it should: {error}{_ANOTHER}") from error
         for each in queries:
             _check_shapes(each, len(model.types), folder)
         return model
@@ -151,7 +153,7 @@ class Model:
 
 def _check(about: Any, folder: Path) -> None:
     if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise ModelError(f"{folder / _FILE} is not about a model of penstock")
+        raise ModelError(f"{folder / _FILE} is not about a model of penstock{_ANOTHER}")
     if about["version"] != VERSION:
         raise ModelError(
             f"{folder} has format {about['version']}, and this version of penstock reads format {VERSION}\n"
@@ -181,7 +183,9 @@ def _loaded(folder: Path, place: int, about: dict[str, Any]) -> Observed:
 def _check_shapes(observed: Observed, types: int, folder: Path) -> None:
     for name, array in observed.sums.items():
         if array.dtype != np.int64 or (array.ndim and len(array) != types):
-            raise ModelError(f"{folder}: the array {name} is {array.dtype} {array.shape}, and there are {types} types")
+            raise ModelError(
+                f"{folder}: the array {name} is {array.dtype} {array.shape}, and there are {types} types{_ANOTHER}"
+            )
 
 
 def _share(part: Ints, whole: Ints) -> Floats:

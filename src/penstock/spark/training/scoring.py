@@ -151,7 +151,9 @@ def _matches(frame: DataFrame, role: str) -> DataFrame:
         raise ScoreError(f"{role} is a stream\n  fix: write it, and read it as a batch: spark.read")
     missing = [name for name in ("query", "window") if name not in frame.columns]
     if missing:
-        raise ScoreError(f"{role} is no frame of matches: it has no column {', '.join(missing)}")
+        raise ScoreError(
+            f"{role} is no frame of matches: it has no column {', '.join(missing)}\n  fix: give what detect returned"
+        )
     return output(frame, MATCHES) if OUTPUT in frame.columns else frame
 
 
@@ -188,8 +190,8 @@ def _types(
         spelled = [each.simpleString() for each in here]  # without regard to whether values may be null
         if len(set(spelled)) > 1:
             told = " and ".join(spelled)
-            fix = "" if seq is not None else "\n  fix: score(…, seq=…) compares events by their number"
-            raise ScoreError(f"{name} is {told}{fix}")
+            fix = "score(…, seq=…) compares events by their number" if seq is None else "cast one of them to the other"
+            raise ScoreError(f"{name} is {told}\n  fix: {fix}")
         chosen[name] = here[0]
     return chosen
 
@@ -200,7 +202,8 @@ def _type(frame: DataFrame, name: str, seq: str | None) -> st.DataType:
     if event is None or seq is None:
         return kind
     if seq not in event.names:
-        raise ScoreError(f"the events of {name} have no {seq!r}; they have {', '.join(map(repr, event.names))}")
+        known = ", ".join(map(repr, event.names))
+        raise ScoreError(f"the events of {name} have no {seq!r}\n  fix: seq= one that they have: {known}")
     return st.ArrayType(event[seq].dataType)
 
 
