@@ -1,7 +1,7 @@
 """The numbers of docs/data.md: made streams beside recorded ones, what queries find in them, how fast they are made.
 
-Usage: python benchmarks/data.py [FOLDER]; FOLDER has the recorded data sets (by default, PENSTOCK_DATA names it).
-Without it the columns of recorded streams stay empty.
+Usage: python benchmarks/data.py [--speed] [FOLDER]; FOLDER has the recorded data sets (by default, PENSTOCK_DATA names
+it). Without it the columns of recorded streams stay empty. With --speed, only how fast streams are made.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from penstock.lab.completion import Completion, completion
 from penstock.lab.generators import Buses, Generator, Soccer, Stocks, Synthetic
 from penstock.lab.generators.synthetic import DataSet
 from penstock.lab.readers import DataError, read_minute_bars, read_soccer_match, read_toronto_buses, recorded
+from penstock.spark import generated
+from penstock.spark.session import session
 
 QUERIES = Path(__file__).parents[1] / "tests" / "queries"
 SEEDS = (1, 2, 3)
-BARS, MATCH = "us_minute_bars_2018", "soccer_match_positions_2019"
+BARS, MATCH, DAY = "us_minute_bars_2018", "soccer_match_positions_2019", "nasdaq_eoddata_sample_2008"
+SPARK_ROWS = 10_000_000
 SYNTHETIC: tuple[tuple[DataSet, int], ...] = (("DS1", 1), ("DS4", 1), ("DS5", 2), ("DS1", 3))
 BARS_PERCENT = 0.02
 
@@ -36,12 +39,24 @@ STATED = {"table4.2-q1": 0.32, "table4.2-q2": 0.22, "table4.2-q4": 0.66, "table4
 
 def main() -> None:
     """Print everything, as tables of Markdown."""
-    folder = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("PENSTOCK_DATA")
+    given = [each for each in sys.argv[1:] if each != "--speed"]
+    if len(given) == len(sys.argv) - 1:
+        print_streams(given[0] if given else os.environ.get("PENSTOCK_DATA"))
+    streams = (Stocks(), Soccer(), Buses(), Synthetic("DS1"), Synthetic("DS8"))
+    print_speed(streams)
+    print_speed_on_spark(streams)
+
+
+def print_streams(folder: str | None) -> None:
+    """Print what streams are like, and what queries find in them."""
     made_stocks, made_soccer, made_buses = Stocks(), Soccer(), Buses()
     bars = read_if_there(folder, BARS, read_minute_bars)
     match = read_if_there(folder, MATCH, read_soccer_match)
     toronto = read_toronto(folder)
     compare("Quotes", statistics.quotes(days(made_stocks, 17)), bars and statistics.quotes(bars))
+    day = read_if_there(folder, DAY, read_minute_bars)
+    small = days(Stocks(symbols=7, followers=3), 1)
+    compare("Quotes of 7 symbols in a day", statistics.quotes(small), day and statistics.quotes(day))
     compare("Positions", statistics.positions(days(made_soccer, 5)), match and statistics.positions(match))
     compare("Reports", statistics.reports(days(made_buses, 12)), toronto and statistics.reports(toronto))
     print("\n| influence | leader and follower, same minute | one minute later |\n| --- | ---: | ---: |")
@@ -50,7 +65,6 @@ def main() -> None:
         print(f"| {influence} | {lead[0]:.2f} | {lead[1]:.2f} |")
     print_completion(bars, match)
     print_gaps()
-    print_speed((made_stocks, made_soccer, made_buses, Synthetic("DS1"), Synthetic("DS8")))
 
 
 def read_if_there(folder: str | None, name: str, read: Any) -> pa.Table | None:
@@ -177,6 +191,21 @@ def print_speed(streams: tuple[Generator, ...]) -> None:
             stream.block(rows // stream.block_rows)
             rows += stream.block_rows
         print(f"| {stream} | {rows / (time.perf_counter() - start) / 1e6:.1f} |")
+
+
+def print_speed_on_spark(streams: tuple[Generator, ...]) -> None:
+    """Print how fast Spark makes streams on two cores: the better of two times, when the workers have started."""
+    spark = session("penstock-data", cores=2)
+    print("\n| stream on Spark | million events per second |\n| --- | ---: |")
+    generated(spark, streams[0], streams[0].block_rows * 8).write.format("noop").mode("overwrite").save()
+    for stream in streams:
+        seconds = []
+        for _ in range(2):
+            start = time.perf_counter()
+            generated(spark, stream, SPARK_ROWS).write.format("noop").mode("overwrite").save()
+            seconds.append(time.perf_counter() - start)
+        print(f"| {stream} | {SPARK_ROWS / min(seconds) / 1e6:.1f} |", flush=True)
+    spark.stop()
 
 
 if __name__ == "__main__":

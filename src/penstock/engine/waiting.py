@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.engine.detector import Detector
-from penstock.engine.tree import TreeMatcher
+from penstock.engine.general import GeneralMatcher
+from penstock.engine.plain import PlainMatcher
 from penstock.plan.planning import Plan
 from penstock.plan.tables import Ints
 
@@ -20,10 +21,10 @@ def waiting(detector: Detector, types: Sequence[str]) -> Ints:
     """
     plan, matcher = detector.plan, detector.matcher
     counts = np.zeros((len(plan.automaton.states), len(types)), np.int64)
-    if isinstance(matcher, TreeMatcher):
-        open_runs, asked = np.array([matcher.work["runs"]]), {(0, v) for v in range(len(plan.numbered.variables))}
-    else:
+    if isinstance(matcher, PlainMatcher | GeneralMatcher):
         open_runs, asked = matcher.open_runs(), _asked(plan)
+    else:
+        open_runs, asked = np.array([matcher.work["runs"]]), {(0, v) for v in range(len(plan.numbered.variables))}
     for place, name in enumerate(types):
         states = sorted({state for state, variable in asked if _takes(plan, variable, name)})
         counts[states, place] = open_runs[states]

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.lab.readers.files import read_columns
+from penstock.lab.readers.places import Floats, metres
 
 GPS = {
     "timestamp": pa.timestamp("us", "UTC"),
@@ -19,13 +20,10 @@ GPS = {
     "lon": pa.float64(),
 }
 STOPS = {"route": pa.string(), "stop_id": pa.string(), "stop_lat": pa.float64(), "stop_lon": pa.float64()}
-DEGREE_M = 111_320  # a degree of latitude
-LATITUDE = 43.7  # of Toronto: there a degree of longitude is as much shorter
+LATITUDE = 43.7  # of Toronto
 STILL_M = 30.0  # a bus that has moved less between two reports stands
 GAP_SECONDS = 300  # after a longer silence nobody knows
 CHUNK = 1 << 16
-
-Floats = NDArray[np.float64]
 
 
 def read_toronto_buses(gps: Path | str, stops: Path | str, *, rows: int | None = None) -> pa.Table:
@@ -46,7 +44,7 @@ def read_toronto_buses(gps: Path | str, stops: Path | str, *, rows: int | None =
     table = read_columns(gps, GPS, rows=rows)
     ts = pc.cast(table.column("timestamp"), pa.int64()).to_numpy()
     vehicle = table.column("vehicle_id").to_numpy()
-    x, y = _metres(table.column("lon").to_numpy(), table.column("lat").to_numpy())
+    x, y = metres(table.column("lon").to_numpy(), table.column("lat").to_numpy(), LATITUDE)
     stop, distance = _nearest(table.column("route"), x, y, read_columns(stops, STOPS))
     kinds, kind = np.unique(vehicle, return_inverse=True)
     return pa.table(
@@ -63,16 +61,12 @@ def read_toronto_buses(gps: Path | str, stops: Path | str, *, rows: int | None =
     )
 
 
-def _metres(lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
-    """Return places as metres east and north: good enough within a city."""
-    return lon * DEGREE_M * np.cos(np.radians(LATITUDE)), lat * DEGREE_M
-
-
 def _nearest(routes: pa.ChunkedArray, x: Floats, y: Floats, stops: pa.Table) -> tuple[pa.Array, Floats]:
     """Return the nearest stop of its route for each report, and how far away it is."""
     encoded = routes.combine_chunks().dictionary_encode()
     route = encoded.indices.to_numpy()
-    places = np.stack(_metres(stops.column("stop_lon").to_numpy(), stops.column("stop_lat").to_numpy()), axis=1)
+    at = metres(stops.column("stop_lon").to_numpy(), stops.column("stop_lat").to_numpy(), LATITUDE)
+    places = np.stack(at, axis=1)
     of_route = np.array(stops.column("route").to_pylist())
     index, distance = np.zeros(len(x), np.int64), np.full(len(x), np.nan)
     by_route = np.argsort(route, kind="stable")
