@@ -292,7 +292,7 @@ class Operator:
             Progress(
                 weight, walk.ends, Elements.joined(counting.matches), Elements.joined(counting.abandoned),
                 counting.moves, counting.open_runs.reshape(len(names), bins, len(walk.ends)),
-                walk.rewards(costs, place), _named(query, names),
+                walk.rewards(costs, place), _named(query, names), stream.reach(query, stop),
             )
             for place, (query, weight, walk, counting) in enumerate(
                 zip(self.queries, self.weights, self._walks, self.counting, strict=True)

@@ -68,6 +68,8 @@ class Progress:
         open_runs: (T, B, S) the runs that were open when an event of a type came at a position, summed up.
         rewards: (S, S) R_q(s, s'), the mean time to process an event that takes a run from s to s'.
         named: (T,) how often the pattern names a type.
+        reach: how many events of a run's key come within WITHIN on average; None if windows are matched on their own,
+            and a run ends with its window.
     """
 
     weight: float
@@ -78,6 +80,7 @@ class Progress:
     open_runs: Ints
     rewards: Floats
     named: Floats
+    reach: float | None = None
 
     @property
     def stays(self) -> Ints:
@@ -190,6 +193,11 @@ class History:
         """N, the mean size of a window."""
         sizes = self.sizes if self.counts is None else self.sizes[self.counts]
         return float(sizes.mean()) if len(sizes) else 1.0
+
+    @property
+    def reaches(self) -> list[float]:
+        """How many events a run of each query may see, on average: those of its window, or those within WITHIN."""
+        return [self.window_size if query.reach is None else query.reach for query in self.queries]
 
     @property
     def windows(self) -> int:
