@@ -113,18 +113,20 @@ class Stream:
         """How many events each window has."""
         return self._sizes
 
-    def expected_size(self, now: int) -> int:
+    def expected_size(self, now: int, stop: int | None = None) -> int:
         """Return how many events a window is expected to have when event `now` comes.
 
-        A window of a number of events has that many. For others it is the mean of the last windows that were over.
+        A window of a number of events has that many. For others it is the mean of the last windows that were over;
+        before there is one, as many as the first has had so far, with the events before `stop` or with this one.
         """
         if isinstance(self._length, ast.CountSpan):
             return self._length.events
         if not self.is_split:
             return 1
         over = int(self._ends.searchsorted(now, side="right"))
-        mean = self._sizes[max(0, over - 20) : over].mean() if over else float(self._sizes[:1].mean())
-        return max(1, round(float(mean)))
+        if not over:
+            return max(1, (stop or now + 1) - int(self.starts[0])) if len(self.starts) else 1
+        return max(1, round(float(self._sizes[max(0, over - 20) : over].mean())))
 
     def reach(self, query: ast.Query, stop: int) -> float | None:
         """Return how many events of the same key are within WITHIN before one of events 0 .. stop-1, on average.
@@ -151,7 +153,7 @@ class Stream:
         return View(
             self.types[start:stop], self.times[start:stop], self.numbers[start:stop],
             {name: column[start:stop] for name, column in self.columns.items()},
-            rows, windows, positions, _same(self.expected_size(start), len(windows)), counts,
+            rows, windows, positions, _same(self.expected_size(start, stop), len(windows)), counts,
         )  # fmt: skip
 
     def batch(self, rows: Ints, windows: Ints) -> dict[str, Any]:

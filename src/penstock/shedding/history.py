@@ -146,7 +146,7 @@ class History:
         return np.arange(len(self.types)) if self.own is None else np.flatnonzero(self.own)
 
     def narrowed(self, first_event: int, first_window: int, counts: Bools) -> History:
-        """Return the part of a history from an event and a window on, of the windows that count.
+        """Return the part of a history from an event and a window on, of the windows that count, and of their events.
 
         Args:
             first_event: where it begins.
@@ -165,10 +165,13 @@ class History:
             for query in self.queries
         )
         part = slice(first_event, None)
+        before = np.concatenate([[0], np.cumsum(kept)])  # how many windows that count come before each
+        low = np.minimum(self.low[part], len(kept))
+        own = before[np.maximum(self.high[part] + 1, low)] > before[low]
         return replace(
             self, types=self.types[part], times=self.times[part],
             columns={name: column[part] for name, column in self.columns.items()},
-            low=self.low[part], high=self.high[part], places=self.places[part], queries=queries, counts=kept,
+            low=self.low[part], high=self.high[part], places=self.places[part], queries=queries, counts=kept, own=own,
             _pairs=[],
         )  # fmt: skip
 
