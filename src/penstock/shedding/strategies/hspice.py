@@ -76,7 +76,8 @@ class HspicePM(Strategy):
 class HspiceW(Strategy):
     """hSPICE on the granularity of windows: drops an event that the runs of a window have little use for, together.
 
-    The utility of an event in a window is the sum over the states of its runs (equation 5.4), which the kernel keeps.
+    The utility of an event in a window is the sum over its runs (equation 5.3), which is that over their states, times
+    the runs in each (equation 5.4): the kernel keeps these numbers.
     Which utilities occur how often is worked out from the mean number of runs in each state, for each type and
     position. With several queries the thesis sums up over the runs of all of them; ours are matched one after the
     other, so an event is dropped from the runs that a query has in the window, by their sum. The threshold is one for
