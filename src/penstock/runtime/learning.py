@@ -38,7 +38,8 @@ def warn_without_positions(strategy: str, queries: Sequence[tuple[ast.Query, flo
     if strategy in _BY_POSITION and any(query.window is not None and query.partition for query, _ in queries):
         warnings.warn(
             f"{strategy} learns by type alone: windows of a query with PARTITION BY share their runs, so that its "
-            "events have no position\n  fix: leave out WINDOW or PARTITION BY (--by); or take espice on Spark (--spark), pspice or gspice-sh",
+            "events have no position\n  fix: leave out WINDOW or PARTITION BY (--by); or take espice with --spark, "
+            "pspice or gspice-sh",
             NoPositionsWarning,
             stacklevel=3,
         )
