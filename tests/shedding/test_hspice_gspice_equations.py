@@ -61,13 +61,25 @@ def test_hspice_pm_hides_what_is_at_most_the_threshold() -> None:
 def test_hspice_w_sums_over_the_runs_of_a_window() -> None:
     # Two runs in s1 and one in s0: U = 1 · 0.5 + 2 · 0.1 = 0.7 (equation 5.4); the kernel compares it with u_th.
     tables, shares = (np.array([[[0.5, 0.1]]]),), np.array([[1.0]])
-    strategy = HspiceW(tables, (np.array([[0.7]]),), shares)
+    strategy = HspiceW(tables, (np.array([[0.7]]),), (shares,))
     strategy.aim(0.5)
     decision = strategy.decide(view_of([0], [0], 1))
     assert decision.worth is not None
     assert decision.least is not None
     assert float(np.array([1, 2]) @ decision.worth[0][:, 0]) == pytest.approx(0.7)
     assert decision.least.tolist() == [0.7]
+
+
+def test_hspice_w_has_one_threshold_for_all_queries() -> None:
+    # Two queries, one type, two positions with an event each: worth 0.1 and 0.4 to the one, 2 and 8 to the other, which
+    # has half of the runs. ws = 2, so ρ = 0.5 is the least utility, 1 the two least; those of the light query go first.
+    tables = (np.array([[[0.1], [0.4]]]), np.array([[[2.0], [8.0]]]))
+    strategy = HspiceW(tables, tuple(each[:, :, 0] for each in tables), (np.full((1, 2), 0.5),) * 2)
+    for share, limit in ((0.25, 0.1), (0.5, 0.4), (0.75, 2.0), (1.0, 8.0)):
+        strategy.aim(share)
+        decision = strategy.decide(view_of([0, 0], [0, 1], 2))
+        assert decision.least is not None
+        assert decision.least.tolist() == [limit] * 2
 
 
 def test_observations_of_table_6_1() -> None:

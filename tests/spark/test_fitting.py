@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import penstock as pk
 from penstock.errors import PenstockError
+from penstock.pattern import ast
 from penstock.runtime.learning import learned
 from penstock.shedding.storing import _taken_apart
 from penstock.shedding.strategies.chance import RandomEvent
@@ -38,6 +39,8 @@ def test_the_same_utilities(spark: SparkSession, tmp_path: Path, text: str) -> N
     [
         "SEQ(A a, B b, C c) WHERE a.v < b.v WITHIN 5 s PARTITION BY card",
         "SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN 2 s",  # in slices of time
+        "SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN 9 s PARTITION BY card WINDOW 9 s EVERY 3 s",
+        "SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN 12 EVENTS PARTITION BY card",
     ],
 )
 def test_the_same_transitions(spark: SparkSession, tmp_path: Path, text: str) -> None:
@@ -45,13 +48,29 @@ def test_the_same_transitions(spark: SparkSession, tmp_path: Path, text: str) ->
     model = collect(frame_of(spark, table, tmp_path), query, seq="id", model="transition")
     on_spark, in_process = pspice_of(model).strategy, learned("pspice", [(query, 1.0)], table).strategy
     np.testing.assert_allclose(on_spark.matrices[0], in_process.matrices[0])  # type: ignore[attr-defined]
+    np.testing.assert_allclose(on_spark.run_utilities(0), in_process.run_utilities(0))
     assert np.diff(on_spark.matrices[0].diagonal()).any(), "nothing moves"  # type: ignore[attr-defined]
     assert model.queries[0].sums["reach"] == reach_by_hand(table, query)
     utilities = on_spark.run_utilities(0)
     assert utilities[2].mean() > utilities[1].mean() > 0, "what is nearer to its end completes more often"
 
 
+def test_each_query_has_its_own_reach(spark: SparkSession, tmp_path: Path) -> None:
+    texts = ["SEQ(A a, B b) WHERE a.v < b.v WITHIN 2 s", "SEQ(A a, C c) WITHIN 40 s"]
+    queries = [(pk.parse(f"PATTERN {text} PARTITION BY card", f"q{n}"), 1.0 + n) for n, text in enumerate(texts)]
+    table = events(1500)
+    model = collect(frame_of(spark, table, tmp_path), queries, seq="id", model="transition")
+    on_spark, in_process = pspice_of(model).strategy, learned("pspice", queries, table).strategy
+    reaches = [round(int(each.sums["reach"]) / int(each.sums["seen"].sum())) for each in model.queries]
+    assert 5 * reaches[0] < reaches[1]
+    for query, reach in enumerate(reaches):
+        assert on_spark.run_utilities(query).shape[1] == reach
+        np.testing.assert_allclose(on_spark.run_utilities(query), in_process.run_utilities(query))
+
+
 def reach_by_hand(table: Any, query: Any) -> int:
+    if isinstance(query.within, ast.CountSpan):
+        return len(table) * int(query.within.events)
     rows = [(row["card"] if query.partition else 0, row["ts"].timestamp()) for row in table.to_pylist()]
     within = query.within.us / 1e6 + 1e-9
     return sum(k == key and 0 <= at - ts <= within for n, (key, at) in enumerate(rows) for k, ts in rows[: n + 1])

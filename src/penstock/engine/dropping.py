@@ -14,7 +14,10 @@ from penstock.plan.tables import Floats
 def drop_from_all(
     matchers: Sequence[PlainMatcher], count: int, utilities: Sequence[Floats], left: Floats | None, seed: int | None
 ) -> int:
-    """Drop the runs of least utility over all matchers; return how many; see `Engine.drop_runs_of_all`."""
+    """Drop the runs of least utility over all matchers; return how many; see `Engine.drop_runs_of_all`.
+
+    This is algorithm 2 of the thesis (section 3.2.6): runs are counted by cell instead of sorted.
+    """
     droppers = [matcher.dropper() for matcher in matchers]
     if len(droppers) == 1:
         return droppers[0].drop_least(count, utilities[0], left, seed)

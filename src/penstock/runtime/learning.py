@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from penstock.shedding.strategies.catalogue import strategy_of
 from penstock.shedding.views import NOTHING
 
 _SLICE = 1024  # events that are processed at once
+_BY_POSITION = ("espice", "hspice-pm", "hspice-w", "gspice-wh", "gspice-wt", "gspice-wf")
 
 
 class NoMatchError(PenstockError):
@@ -25,6 +27,22 @@ class NoMatchError(PenstockError):
 
     def __init__(self) -> None:
         super().__init__("no query has a match in the history\n  fix: give a longer one, or another query")
+
+
+class NoPositionsWarning(UserWarning):
+    """A strategy that looks at positions in windows learns from windows of keys, where events have none."""
+
+
+def warn_without_positions(strategy: str, queries: Sequence[tuple[ast.Query, float]]) -> None:
+    """Warn if a strategy is to learn by position from queries that have both WINDOW and PARTITION BY."""
+    if strategy in _BY_POSITION and any(query.window is not None and query.partition for query, _ in queries):
+        warnings.warn(
+            f"{strategy} learns by type alone: windows of a query with PARTITION BY share their runs, so that its "
+            "events have no position\n  fix: leave out WINDOW or PARTITION BY (--by); or take espice with --spark, "
+            "pspice or gspice-sh",
+            NoPositionsWarning,
+            stacklevel=3,
+        )
 
 
 def learned(
@@ -35,7 +53,7 @@ def learned(
     Args:
         strategy: its name.
         queries: with their weights. Those with WINDOW and without PARTITION BY are matched window by window, as
-            strategies that look at windows need it; without WINDOW an event has no position.
+            strategies that look at windows need it; others have no positions: one with both warns of it.
         events: the history, in order; as `penstock.Engine` takes it, with the columns type and ts.
         bins: into how many cells positions are put; None: as many as a window has events.
         options: of the strategy.
@@ -43,6 +61,7 @@ def learned(
     Raises:
         NoMatchError: there is no event, or no match.
     """
+    warn_without_positions(strategy, queries)
     is_split = has_windows_apart(queries)
     found = unshed(queries, events, Costs(), is_split=is_split, bins=bins if is_split else 1)
     history = found.history

@@ -17,6 +17,7 @@ from penstock.plan.tables import Bools, Floats, Ints
 from penstock.runtime.costs import OPEN, SHED, Costs
 from penstock.runtime.splitting import split
 from penstock.runtime.stream import Stream
+from penstock.shedding.chance import uniform
 from penstock.shedding.history import Elements, History, Progress
 from penstock.shedding.positions import cells
 from penstock.shedding.quality import Found
@@ -166,7 +167,11 @@ class Operator:
     def _cells(self, view: View, fed: Ints) -> Ints:
         """Return where what happens to pairs is counted, by type and position; -1: nowhere."""
         windows = view.windows[fed]
-        place = cells(view.positions[fed], self.stream.sizes[windows], self.bins)[0]  # as matches are counted
+        # Where matches are counted, too. These are in all cells of a position, in parts; the kernel counts whole runs,
+        # so they are in one of the cells, by a hash of what is the same in every part of a history that is cut up.
+        place, many = cells(view.positions[fed], self.stream.sizes[windows], self.bins)
+        if int(many.max(initial=1)) > 1:
+            place = place + (uniform(1, view.times[view.rows[fed]], view.positions[fed]) * many).astype(np.int64)
         cell = view.types[view.rows[fed]] * self.bins + place
         return cell if self.counts is None else np.where(self.counts[windows], cell, -1)
 
@@ -294,7 +299,7 @@ class Operator:
             Progress(
                 weight, walk.ends, Elements.joined(counting.matches), Elements.joined(counting.abandoned),
                 counting.moves, counting.open_runs.reshape(len(names), bins, len(walk.ends)),
-                walk.rewards(costs, place), _named(query, names),
+                walk.rewards(costs, place), _named(query, names), stream.reach(query, stop),
             )
             for place, (query, weight, walk, counting) in enumerate(
                 zip(self.queries, self.weights, self._walks, self.counting, strict=True)

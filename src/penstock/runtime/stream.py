@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ from penstock.engine.arrow import columns_of
 from penstock.engine.batches import SEQ, TIME, TYPE, Reader
 from penstock.engine.intake import Intake, attributes
 from penstock.pattern import ast
-from penstock.plan.layout import EVENT_HIGH, EVENT_LOW, EVENT_POS
+from penstock.plan.layout import EVENT_HIGH, EVENT_LOW, EVENT_PART, EVENT_POS, EVENT_TS
 from penstock.plan.planning import plan as planned
 from penstock.plan.tables import Floats, Ints
 from penstock.plan.terms import Calls
 from penstock.runtime.splitting import WINDOW, SplitError, previous_name
 from penstock.shedding.positions import expanded
+from penstock.shedding.reach import events_within
 from penstock.shedding.views import View
 
 PAIR_BITS = 20  # of a pair's number: which of its event's windows it is
@@ -111,18 +113,37 @@ class Stream:
         """How many events each window has."""
         return self._sizes
 
-    def expected_size(self, now: int) -> int:
+    def expected_size(self, now: int, stop: int | None = None) -> int:
         """Return how many events a window is expected to have when event `now` comes.
 
-        A window of a number of events has that many. For others it is the mean of the last windows that were over.
+        A window of a number of events has that many. For others it is the mean of the last windows that were over;
+        before there is one, as many as the first has had so far, with the events before `stop` or with this one.
         """
         if isinstance(self._length, ast.CountSpan):
             return self._length.events
         if not self.is_split:
             return 1
         over = int(self._ends.searchsorted(now, side="right"))
-        mean = self._sizes[max(0, over - 20) : over].mean() if over else float(self._sizes[:1].mean())
-        return max(1, round(float(mean)))
+        if not over:
+            return max(1, (stop or now + 1) - int(self.starts[0])) if len(self.starts) else 1
+        return max(1, round(float(self._sizes[max(0, over - 20) : over].mean())))
+
+    def reach(self, query: ast.Query, stop: int) -> float | None:
+        """Return how many events of the same key are within WITHIN before one of events 0 .. stop-1, on average.
+
+        None if windows are matched on their own: there runs end with their window.
+        """
+        if self.is_split:
+            return None
+        if isinstance(query.within, ast.CountSpan):
+            return float(query.within.events)
+        assert isinstance(query.within, ast.TimeSpan), "a query without WITHIN is refused"
+        plan = planned(replace(query, window=None), Calls.DERIVED)  # asked is its partition alone
+        reader = Reader(attributes(plan))
+        rows = np.arange(min(stop, self.size))
+        events = Intake(plan, reader).take(reader.read(self.batch(rows, self.low[rows]))).events
+        counts = events_within(events[EVENT_PART], events[EVENT_TS], query.within.us)
+        return float(counts.mean()) if len(counts) else 1.0
 
     def view(self, start: int, stop: int) -> View:
         """Return events start .. stop-1 and their pairs."""
@@ -132,7 +153,7 @@ class Stream:
         return View(
             self.types[start:stop], self.times[start:stop], self.numbers[start:stop],
             {name: column[start:stop] for name, column in self.columns.items()},
-            rows, windows, positions, np.array([self.expected_size(start)]), counts,
+            rows, windows, positions, np.array([self.expected_size(start, stop)]), counts,
         )  # fmt: skip
 
     def batch(self, rows: Ints, windows: Ints) -> dict[str, Any]:

@@ -68,6 +68,8 @@ class Progress:
         open_runs: (T, B, S) the runs that were open when an event of a type came at a position, summed up.
         rewards: (S, S) R_q(s, s'), the mean time to process an event that takes a run from s to s'.
         named: (T,) how often the pattern names a type.
+        reach: how many events of a run's key come within WITHIN on average; None if windows are matched on their own,
+            and a run ends with its window.
     """
 
     weight: float
@@ -78,6 +80,7 @@ class Progress:
     open_runs: Ints
     rewards: Floats
     named: Floats
+    reach: float | None = None
 
     @property
     def stays(self) -> Ints:
@@ -143,7 +146,7 @@ class History:
         return np.arange(len(self.types)) if self.own is None else np.flatnonzero(self.own)
 
     def narrowed(self, first_event: int, first_window: int, counts: Bools) -> History:
-        """Return the part of a history from an event and a window on, of the windows that count.
+        """Return the part of a history from an event and a window on, of the windows that count, and of their events.
 
         Args:
             first_event: where it begins.
@@ -162,10 +165,13 @@ class History:
             for query in self.queries
         )
         part = slice(first_event, None)
+        before = np.concatenate([[0], np.cumsum(kept)])  # how many windows that count come before each
+        low = np.minimum(self.low[part], len(kept))
+        own = before[np.maximum(self.high[part] + 1, low)] > before[low]
         return replace(
             self, types=self.types[part], times=self.times[part],
             columns={name: column[part] for name, column in self.columns.items()},
-            low=self.low[part], high=self.high[part], places=self.places[part], queries=queries, counts=kept,
+            low=self.low[part], high=self.high[part], places=self.places[part], queries=queries, counts=kept, own=own,
             _pairs=[],
         )  # fmt: skip
 
@@ -190,6 +196,11 @@ class History:
         """N, the mean size of a window."""
         sizes = self.sizes if self.counts is None else self.sizes[self.counts]
         return float(sizes.mean()) if len(sizes) else 1.0
+
+    @property
+    def reaches(self) -> list[float]:
+        """How many events a run of each query may see, on average: those of its window, or those within WITHIN."""
+        return [self.window_size if query.reach is None else query.reach for query in self.queries]
 
     @property
     def windows(self) -> int:

@@ -29,9 +29,10 @@ def transition_matrix(moves: Ints, stays: Ints) -> Floats:
 
 
 def completion(matrix: Floats, ends: Bools, bins: int, bin_size: int) -> Floats:
-    """Return P[state, k]: the probability to complete if k · bin_size events are left, k = 0 … bins (equation 3.3).
+    """Return P[state, k]: the probability to complete if k · bin_size events are left, k = 0 … bins.
 
-    The power of the matrix is taken for every bin_size-th number of events; between, `interpolated` is linear.
+    P = f(S, R_w) (equation 3.2) is the power R_w of the matrix (equation 3.3). It is taken for every bin_size-th number
+    of events; between, `interpolated` is linear.
 
     Args:
         matrix: (S, S) the transition matrix.

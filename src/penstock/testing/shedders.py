@@ -28,6 +28,7 @@ _FIRST = f"PATTERN SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN {WINDOW} EVENTS WIN
 FIRST = _FIRST + "SELECT FIRST CONSUME a"
 EACH = _FIRST + "SELECT EACH"
 _SLICE = 20
+_MORE = 0.15  # than it was to drop, as a share of all
 
 
 def structured(windows: int, seed: int) -> dict[str, Any]:
@@ -127,12 +128,32 @@ def _check_idle(trial: _Trial, strategy: Strategy) -> None:
 
 def _check_amount(trial: _Trial, strategy: Strategy) -> None:
     if strategy.level == "runs":
-        return  # it is told a number, and the engine drops just that
+        _check_number(trial, strategy)
+        return
     whole = trial.run(strategy, 0.0)[1]
     for share in (0.2, 0.5):
         shed = trial.run(strategy, share)[1]
         gone = float(np.mean(shed == 0)) if strategy.level in ("stream", "window") else 1 - shed.sum() / whole.sum()
         assert gone > share - 0.1, f"{strategy.name} was to drop {share} of what comes, and drops {gone:.2f}"
+        if strategy.effort.per not in (
+            "run",
+            "state",
+        ):  # hSPICE drops all of a utility, and most of it is worth nothing
+            assert gone < share + _MORE, f"{strategy.name} was to drop {share} of what comes, and drops {gone:.2f}"
+
+
+def _check_number(trial: _Trial, strategy: Strategy) -> None:
+    """Check that as many runs go as are to: each has a utility, and none is left over or dropped with another."""
+    operator, many = trial.operator(), 0
+    for start, view in views(operator):
+        many += operator.open_runs() // 2
+        wanted, before = operator.open_runs() // 2, operator.open_runs()
+        dropped = operator.drop_runs(wanted, [strategy.run_utilities(0)], start, start, None)
+        assert dropped == wanted == before - operator.open_runs(), (
+            f"{strategy.name} was to drop {wanted}, not {dropped}"
+        )
+        operator.process(start, view, NOTHING)
+    assert many, "there were no runs to drop"
 
 
 def _check_replay(trial: _Trial, strategy: Strategy) -> None:
@@ -144,6 +165,12 @@ def _check_replay(trial: _Trial, strategy: Strategy) -> None:
         strategy.restore(before)
     again = [strategy.decide(view) for view in all_views]
     assert all(map(_are_same, first, again)), f"{strategy.name} decides otherwise when a batch is replayed"
+    if strategy.level == "runs":
+        runs = [trial.run(strategy, 0.6)[0] for _ in range(2)]
+        same = np.array_equal(runs[0].windows, runs[1].windows)
+        assert same, f"{strategy.name} drops other runs when a batch is replayed"
+        return
+    assert any(map(_sheds, first)), f"{strategy.name} sheds nothing of what it was to"
 
 
 def _check_saved(trial: _Trial, strategy: Strategy) -> None:
@@ -178,6 +205,12 @@ def _check_invents_nothing(strategy: type[Strategy], options: dict[str, Any]) ->
     for share in (0.1, 0.6):
         invented = trial.quality(made, share).false_positives
         assert invented == 0, f"{made.name} invents {invented:.0f} matches under EACH"
+
+
+def _sheds(decision: Decision) -> bool:
+    parts = [decision.events, decision.pairs, *(decision.hidden or ())]
+    is_by_worth = decision.least is not None and bool(np.isfinite(decision.least).any())
+    return is_by_worth or any(part is not None and bool(part.any()) for part in parts)
 
 
 def _are_same(one: Decision, other: Decision) -> bool:

@@ -14,7 +14,8 @@ class LatencyDetector:
 
     As it stands in the thesis, the bound is checked at each event and made good within that event. Checked once for
     many events, that would drop all runs at the first small delay, so the time to make good is a horizon of K events:
-    l'_p = (LB - b_s - l_q - l_s) / K + (1 - 1 / K) / R. With K = 1 this is equation 3.5.
+    l'_p = (LB - b_s - l_q - l_s) / K + (1 - 1 / K) / R. With K = 1 this is equation 3.5. Without a buffer, it drops
+    where l_e + l_s > LB (equation 3.4).
 
     Attributes:
         bound: LB, in seconds.

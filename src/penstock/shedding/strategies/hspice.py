@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,7 +12,7 @@ from penstock.plan.tables import Floats
 from penstock.shedding.deciding import by_state
 from penstock.shedding.strategies.strategy import Strategy
 from penstock.shedding.summing import Tables
-from penstock.shedding.thresholds import NOTHING, Occurrences, Threshold
+from penstock.shedding.thresholds import NOTHING, Occurrences
 from penstock.shedding.views import Decision, Effort, Level, View
 
 
@@ -75,14 +76,18 @@ class HspicePM(Strategy):
 class HspiceW(Strategy):
     """hSPICE on the granularity of windows: drops an event that the runs of a window have little use for, together.
 
-    The utility of an event in a window is the sum over the states of its runs (equation 5.4), which the kernel keeps.
+    The utility of an event in a window is the sum over its runs (equation 5.3), which is that over their states, times
+    the runs in each (equation 5.4): the kernel keeps these numbers.
     Which utilities occur how often is worked out from the mean number of runs in each state, for each type and
-    position. With several queries, each drops by its own runs.
+    position. With several queries the thesis sums up over the runs of all of them; ours are matched one after the
+    other, so an event is dropped from the runs that a query has in the window, by their sum. The threshold is one for
+    all queries: what is worth little to a light query goes before what is worth more to a heavy one.
 
     Attributes:
         tables: per query (T, B, S) UT.
-        utilities: per query (T, B) of an event in a window, with the mean number of runs.
-        shares: (T, B) how many events of a type a cell has in a window.
+        utilities: per query (T, B) of an event in a window to the query, with the mean number of runs.
+        shares: per query (T, B) how many events of a type a cell has in a window, times the part that the query has in
+            the runs that they meet. Over all queries these are the events of a window.
     """
 
     name: ClassVar[str] = "hspice-w"
@@ -91,29 +96,46 @@ class HspiceW(Strategy):
 
     tables: tuple[Floats, ...]
     utilities: tuple[Floats, ...]
-    shares: Floats
+    shares: tuple[Floats, ...]
 
     def __post_init__(self) -> None:
-        self._occurrences = [Occurrences.of(each, self.shares) for each in self.utilities]
-        self._thresholds: list[Threshold] = [NOTHING] * len(self.tables)
+        flat = [np.concatenate([each.reshape(-1) for each in group]) for group in (self.utilities, self.shares)]
+        self._occurrences = Occurrences.of(*flat)
+        self._threshold = NOTHING
 
     @classmethod
     def fitted(cls, history: Tables, **options: Any) -> Self:
         """Learn as hSPICE-PM does, and the utility of events with all runs of a window."""
         of_runs = HspicePM.fitted(history)
-        shares = history.event_counts() / max(1, history.windows)
+        events = history.event_counts() / max(1, history.windows)
         utilities = tuple(
-            (table * virtual).sum(axis=2) / np.maximum(shares, 1e-12)
+            (table * virtual).sum(axis=2) / np.maximum(events, 1e-12)
             for table, virtual in zip(of_runs.tables, of_runs.virtual, strict=True)
         )
-        return cls(of_runs.tables, utilities, shares, **options)
+        return cls(of_runs.tables, utilities, parts_of_queries(events, of_runs.virtual), **options)
 
     def aim(self, share: float, partitions: int = 1) -> None:
         """Find the threshold (section 5.2.2.2)."""
-        self._thresholds = [each.threshold(share * each.total, exact=False) for each in self._occurrences]
+        self._threshold = self._occurrences.threshold(share * self._occurrences.total, exact=False)
 
     def decide(self, view: View) -> Decision:
         """Return what an event is worth to the runs of a state; the kernel sums up (algorithm 6)."""
         worth = tuple(by_state(table, view) for table in self.tables)
-        least = max(threshold.below for threshold in self._thresholds)
-        return Decision(worth=worth, least=np.full(len(view), least))
+        return Decision(worth=worth, least=np.full(len(view), self._threshold.below))
+
+
+def parts_of_queries(events: Floats, virtual: Sequence[Floats]) -> tuple[Floats, ...]:
+    """Return per query (T, B) how many events of a window are its own, by its part in the runs that they meet.
+
+    Args:
+        events: (T, B) how many events of a type a cell has in a window.
+        virtual: per query (T, B, S) how many runs in a state they meet.
+
+    Examples:
+        >>> parts_of_queries(np.array([[4.0]]), [np.array([[[4.0, 8.0]]]), np.array([[[4.0, 0.0]]])])
+        (array([[3.]]), array([[1.]]))
+    """
+    runs = [each.sum(axis=2) for each in virtual]
+    total = np.sum(runs, axis=0)
+    parts = [np.where(total > 0, each / np.maximum(total, 1e-300), 1 / len(runs)) for each in runs]
+    return tuple(events * part for part in parts)

@@ -46,7 +46,7 @@ class Pspice(Strategy):
     """Drops the runs of least utility U = w · P / τ, by their state and the events that their window has left.
 
     Attributes:
-        tables: per query (S, B + 1) utilities, if k · ws / B events are left.
+        tables: per query (S, B + 1) utilities, if k · ws / B events are left; ws and B are the query's own.
         matrices: per query (S, S) the transition matrix, to tell when the model is out of date.
     """
 
@@ -70,21 +70,25 @@ class Pspice(Strategy):
             bins: how many numbers of events left are worked out, MOST_BINS at most unless said otherwise.
             with_time: whether the processing time counts; without it, this is pSPICE-- (section 3.3.2.2).
         """
-        return cls.of(history.queries, history.window_size, bins=bins, with_time=with_time, **options)
+        return cls.of(history.queries, history.reaches, bins=bins, with_time=with_time, **options)
 
     @classmethod
     def of(
-        cls, queries: Sequence[Chain], window_size: float, *, bins: int | None = None, with_time: bool = True,
+        cls, queries: Sequence[Chain], reaches: Sequence[float], *, bins: int | None = None, with_time: bool = True,
         **options: Any,
     ) -> Self:  # fmt: skip
-        """Solve the chains of queries, where a window has so many events on average; else like `fitted`."""
-        events = max(1, round(window_size))
-        size = max(1, -(-events // (bins or MOST_BINS)))
-        count = -(-events // size)
+        """Solve the chains of queries, of which each has a number of events that its runs may see; else like `fitted`.
+
+        Runs are ranked by the share of it that they have left, so each query needs its own: one may have a WITHIN of
+        seconds and another of hours.
+        """
         matrices = tuple(transition_matrix(query.moves, query.stays) for query in queries)
         chances, times = [], []
-        for query, matrix in zip(queries, matrices, strict=True):
+        for query, matrix, reach in zip(queries, matrices, reaches, strict=True):
             ends: Bools = query.ends
+            events = max(1, round(reach))
+            size = max(1, -(-events // (bins or MOST_BINS)))
+            count = -(-events // size)
             chances.append(completion(matrix, ends, count, size))
             times.append(remaining_time(matrix, query.rewards, ends, count, size))
         most = max(float(each.max(initial=0.0)) for each in times) or 1.0  # one scale for all queries

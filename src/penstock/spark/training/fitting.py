@@ -62,8 +62,8 @@ class _Chain:
 def pspice_of(model: Model, *, with_time: bool = True) -> Fitted:
     """Return pSPICE with the transitions that `collect` has summed up; without `with_time`, pSPICE--.
 
-    What a run has left is a part of WITHIN on Spark, so the events of a "window" are those that come within WITHIN, of
-    the same key, on average.
+    What a run has left is a part of WITHIN on Spark, so the events of a "window" are those that come within the
+    query's WITHIN, of the same key, on average.
 
     Raises:
         ModelError: it has no transitions.
@@ -77,16 +77,16 @@ def pspice_of(model: Model, *, with_time: bool = True) -> Fitted:
             f"the model is of {model.kind!r}, and pSPICE is made of transitions\n"
             '  fix: collect(…, model="transition"), or espice_of'
         )
-    chains, sizes = [], []
+    chains, reaches = [], []
     for place, each in enumerate(model.queries):
         query = parse(each.query)
         walk = Walk(plan(query, Calls.DERIVED))
         moves = _moves(query, model.types, each.sums["taken"])
         stays = np.maximum(each.sums["open"].sum(axis=0) - moves.sum(axis=1), 0)
         chains.append(_Chain(each.weight, walk.ends, moves, stays, walk.rewards(Costs(), place)))
-        sizes.append(int(each.sums["reach"]) / max(1, int(each.sums["seen"].sum())))
+        reaches.append(int(each.sums["reach"]) / max(1, int(each.sums["seen"].sum())))
     made = Pspice if with_time else PspiceWithoutTime
-    return Fitted(made.of(chains, max(sizes), with_time=with_time), model.types)
+    return Fitted(made.of(chains, reaches, with_time=with_time), model.types)
 
 
 def _moves(query: ast.Query, types: tuple[str, ...], taken: Ints) -> Ints:

@@ -18,7 +18,7 @@ from penstock.engine.queries import weighted
 from penstock.pattern import ast
 from penstock.pattern.schema import Schema
 from penstock.plan.tables import Floats
-from penstock.runtime.learning import NoMatchError, has_windows_apart, studied
+from penstock.runtime.learning import NoMatchError, has_windows_apart, studied, warn_without_positions
 from penstock.shedding.configuration import Fitted
 from penstock.shedding.strategies.catalogue import strategy_of
 from penstock.shedding.strategies.gspice import Gspice
@@ -115,6 +115,7 @@ def learn(
         spec_of_sums(pairs, found, resolver, schema or resolver.schema()),
         functions=dict(functions or {}), max_runs=max_runs, plan="automaton",
     )  # fmt: skip
+    warn_without_positions(strategy, spec.queries)
     return _studied(made, resolver, replace(spec, reach=reach_of_parts(spec)), positions, options)
 
 

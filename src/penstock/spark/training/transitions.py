@@ -11,6 +11,7 @@ from penstock.engine.matches import Chunk
 from penstock.pattern import ast
 from penstock.plan.layout import EVENT_PART, EVENT_TS, HAVE_TAKEN
 from penstock.plan.tables import Ints
+from penstock.shedding.reach import events_within
 from penstock.spark.training.observing import Seen, Shape, Subject, Tally
 
 
@@ -60,13 +61,9 @@ class Transitions:
         if not len(ts):
             return 0
         is_own = np.concatenate([np.zeros(self._before.shape[1], np.bool_), seen.is_own])
-        order = np.argsort(parts, kind="stable")  # each partition in the order of time
-        since, apart = ts[order] - ts.min(), int(ts.max() - ts.min()) + 1
-        starts = parts[order] * apart
-        first = np.searchsorted(starts + since, np.maximum(starts + since - within.us, starts))
-        counts = np.arange(len(order)) - first + 1
+        counts = events_within(parts, ts, within.us)
         self._before = np.stack([parts, ts])[:, ts >= int(ts.max()) - within.us]
-        return int(counts[is_own[order]].sum())
+        return int(counts[is_own].sum())
 
     def forget(self, kept: Ints) -> None:
         """Do nothing: the engine has counted."""
