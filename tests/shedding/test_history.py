@@ -70,6 +70,6 @@ def test_the_size_of_a_window_is_not_known_before_one_is_over() -> None:
     stream = Stream([pk.parse("PATTERN SEQ(A a, B b) WITHIN 1 s WINDOW 1 s EVERY 1 s")], is_split=True)
     stream.take(short_and_long(3))
     assert [stream.expected_size(now) for now in (0, 4, 17)] == [1, 5, 18]  # what has come so far
-    assert stream.view(0, 6).sizes.tolist() == [6] * 6, "a slice is known when it is decided about"
+    assert stream.view(0, 6).sizes.tolist() == [6], "of all windows; a slice is known when it is decided about"
     assert stream.expected_size(18) == 18, "the first window was over"
     assert stream.expected_size(20) == 10
