@@ -23,7 +23,8 @@ from tests.spark.kafka.broker import Broker
 # Tests are over before the second compiler has paid for itself: with it, starting and asking takes half as long again.
 JAVA_OPTIONS = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 ROOT = Path(__file__).parents[2]
-PYTHON = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}  # workers import what tests define by its name
+# Workers import what tests define by its name, and penstock from this tree, whichever is installed.
+PYTHON = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
 START_SECONDS = 180
 
 

@@ -106,6 +106,10 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ),
     (changed(spark="local"), "spark: 'local' is no table; write [spark]"),
     (changed(sink="matches"), "sink: 'matches' is no table; write [sink]"),
+    (
+        changed(detect={"query": QUERY, "idle": "5 s"}, run={"checkpoint": "x", "trigger": "available-now"}),
+        'the job: with trigger = "available-now" nobody waits for events; leave detect.idle out',
+    ),
 ]
 
 

@@ -30,6 +30,8 @@ from penstock.spark.worker.batch import BatchWorker
 from penstock.spark.worker.results import ENDED, MATCHES, SHED
 from penstock.spark.worker.spec import Spec
 
+_LEAST_IDLE_US = 1000  # Spark's clock is in milliseconds
+
 
 def detect(
     queries: ast.Query | Iterable[ast.Query | tuple[ast.Query, float]],
@@ -40,6 +42,7 @@ def detect(
     seq: ColumnLike | None = None,
     attributes: Iterable[ColumnLike] | None = None,
     watermark: str | timedelta | None = None,
+    idle: str | timedelta | None = None,
     arrival: ColumnLike | None = None,
     outputs: Sequence[str] = (MATCHES,),
     functions: Mapping[str, Callable[..., Any]] | None = None,
@@ -69,6 +72,9 @@ def detect(
         attributes: what a match holds of each event, besides its type, time and number; all columns, if not given.
         watermark: in a stream, how late events may come ("10 seconds"): they wait so long to be put in order. Without
             it, each micro-batch is put in order by itself, and what is before the one before is late.
+        idle: in a stream, how long no event may come before time passes as the clock does ("1 min"): rows that wait are
+            processed then, negations at the end decided, runs timed out. Without it, only events tell the time. Spark
+            runs batches without rows for this, one after the other: give the stream a trigger.
         arrival: the column with the time at which an event arrived, for `arrived_ts` and latencies.
         outputs: what comes out: "matches", "late", "malformed", "shed", "ended". If it is not matches alone, a column
             `output` tells what a row is, and rows that are no matches are in `event`, with a `reason`; `output` parts
@@ -112,8 +118,8 @@ def detect(
         spec = spec_of(chosen, columns, known, keeps_partitions=keeps, ended=ENDED in shown)
         result = spark_schema(spec.results, columns, parted_by)
         spec = replace(
-            spec, watermark_us=_microseconds(watermark), functions=dict(functions or {}), remotes=dict(remotes or {}),
-            max_runs=max_runs, plan=plan,
+            spec, watermark_us=_microseconds(watermark), idle_us=_idle(idle), functions=dict(functions or {}),
+            remotes=dict(remotes or {}), max_runs=max_runs, plan=plan,
         )  # fmt: skip
         spec.engine()  # what it refuses is refused here, not in a worker
         if shed is not None:
@@ -201,6 +207,13 @@ def spec_of(
         max_runs=MAX_RUNS,
         ended=ended,
     )
+
+
+def _idle(duration: str | timedelta | None) -> int | None:
+    found = _microseconds(duration)
+    if found is not None and found < _LEAST_IDLE_US:
+        raise DetectError(f"idle={duration!r} is less than a millisecond\n  fix: give the longest pause to wait for")
+    return found
 
 
 def _microseconds(duration: str | timedelta | None) -> int | None:

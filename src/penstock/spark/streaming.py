@@ -9,7 +9,8 @@ stateful operators cost about 4 µs for a row, and have only a few then. Spark k
 The watermark is our own. Each pack tells every bucket the newest time of its partition, so a bucket knows how far the
 stream is, also if it has no rows itself, in the batch that says so and not in the next one; and rows that are late can
 be shown, where Spark would drop them. It depends on the rows of the batches alone: a batch that is run again gives the
-same results.
+same results. With `idle`, Spark calls a bucket that has had no rows for so long; then it depends on the times of the
+batches, too, which Spark's log of offsets keeps.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from penstock.spark.columns import Resolver, quoted
 from penstock.spark.worker.bucket import Bucket, Given
-from penstock.spark.worker.packing import BUCKET, Pack, as_bytes, unpack
+from penstock.spark.worker.packing import BUCKET, NONE, Pack, as_bytes, unpack
 from penstock.spark.worker.placing import names
 from penstock.spark.worker.settling import settle
 from penstock.spark.worker.spec import NOW, Spec
@@ -51,15 +52,14 @@ def streamed(resolver: Resolver, spec: Spec, result: st.StructType, partitions: 
         rows = rows.withColumn(NOW, sf.unix_micros(sf.current_timestamp()))
     named = names(buckets, partitions)
     packed = rows.mapInArrow(Pack(spec, named), _PACKED)
-    found = packed.groupBy("bucket").applyInPandasWithState(
-        Step(spec, named), _RESULT, _STATE, "append", GroupStateTimeout.NoTimeout
-    )
+    timeout = GroupStateTimeout.NoTimeout if spec.idle_us is None else GroupStateTimeout.ProcessingTimeTimeout
+    found = packed.groupBy("bucket").applyInPandasWithState(Step(spec, named), _RESULT, _STATE, "append", timeout)
     return found.mapInArrow(unpack, result)
 
 
 @dataclass(frozen=True)
 class Step:
-    """Takes the rows of a bucket in a micro-batch; what `applyInPandasWithState` calls.
+    """Takes the rows of a bucket in a micro-batch, or that none came for long; what `applyInPandasWithState` calls.
 
     Attributes:
         spec: the detection.
@@ -74,7 +74,11 @@ class Step:
         started = time.perf_counter_ns()
         settle()
         bucket = Bucket.of(self.spec, self.names, state.get[0] if state.exists else None)
-        given = Given.of(row for frame in frames for row in frame.to_dict("records"))
+        asks_time = self.spec.idle_us is not None
+        now = state.getCurrentProcessingTimeMs() * 1000 if asks_time else NONE
+        given = Given.of((row for frame in frames for row in frame.to_dict("records")), now)
         for table in bucket.step(given, started):
             yield pd.DataFrame({"rows": [as_bytes(table)]})
         state.update((bucket.snapshot(),))
+        if asks_time:
+            state.setTimeoutDuration(bucket.patience_ms(now))

@@ -12,6 +12,7 @@
     time = "ts"
     by = "card"                     # a name or a list
     watermark = "10 s"
+    idle = "1 min"                  # if you want time to pass when no row comes; give run.trigger then
 
     [sink]                          # matches: parquet, json, postgres, kafka or console
     format = "postgres"
@@ -53,12 +54,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import ValidationError
+from pydantic import ValidationError, model_validator
 
 from penstock.errors import PenstockError, QueryError
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
-from penstock.spark.jobs.parts import Detection, Keeping, Part, Running, Sink, Source, SparkSettings
+from penstock.spark.jobs.parts import AVAILABLE_NOW, Detection, Keeping, Part, Running, Sink, Source, SparkSettings
 from penstock.spark.jobs.problems import describe, where
 from penstock.spark.worker.results import ENDED, LATE, MALFORMED, MATCHES, SHED
 
@@ -90,6 +91,12 @@ class Job(Part):
     shedding: Keeping | None = None
     run: Running
     spark: SparkSettings = SparkSettings()
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if self.detect.idle is not None and self.run.trigger == AVAILABLE_NOW:  # Spark would never end it
+            raise ValueError('with trigger = "available-now" nobody waits for events; leave detect.idle out')
+        return self
 
     @classmethod
     def of(cls, data: Mapping[str, Any], folder: str | Path = ".", name: str = "job") -> Self:

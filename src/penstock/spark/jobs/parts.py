@@ -185,6 +185,7 @@ class Detection(Part):
     seq: str | None = None
     attributes: Texts | None = None
     watermark: Duration | None = None
+    idle: Duration | None = None
     arrival: str | None = None
     buckets: PositiveInt | None = None
 

@@ -31,6 +31,7 @@ _OURS = re.compile(r"^(?:\w+\.)*penstock\.[\w.]+Error: ", re.MULTILINE)
 _RAISED = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception)\b.*$", re.MULTILINE)
 _CAUSE = re.compile(r"terminated with exception: (.*)")
 _STATE = re.compile(r"\s*SQLSTATE: \w+\s*")
+_OTHER_STATE = "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"  # what we keep is bytes; beside them, Spark keeps a timeout
 _END = re.compile(r"\n\s*\n|\n\s+at |\nDriver stacktrace|\n?\s*SQLSTATE: ")
 
 
@@ -89,8 +90,8 @@ def detected(job: Job, spark: SparkSession, observe: str | Observation = METRIC)
         attributes += [RECORD, PROBLEM]
     find = detect(
         queries, type=asked.type, time=asked.time, by=asked.by or None, seq=asked.seq, attributes=attributes,
-        watermark=asked.watermark, arrival=asked.arrival, buckets=asked.buckets, outputs=list(job.sinks()),
-        observe=observe, shed=None if job.shedding is None else job.shedding.shedding(),
+        watermark=asked.watermark, idle=asked.idle, arrival=asked.arrival, buckets=asked.buckets,
+        outputs=list(job.sinks()), observe=observe, shed=None if job.shedding is None else job.shedding.shedding(),
     )  # fmt: skip
     found = events.frame.transform(find)
     return told(found) if events.is_told else found
@@ -192,6 +193,11 @@ def reason_of(text: str) -> str:
     ours = list(_OURS.finditer(text))
     if ours:
         return _END.split(text[ours[-1].end() :])[0].strip()
+    if _OTHER_STATE in text:
+        return (
+            "the checkpoint was made with `idle` and this job has none, or the other way round\n"
+            "  fix: leave `idle` as it was (its length may change), or start from a new checkpoint"
+        )
     if "Traceback (most recent call last)" in text:
         raised = _RAISED.findall(text)
         if raised:

@@ -39,6 +39,7 @@ class Given:
         overdue: rows that were shed before the shuffle because they could not be on time; for the counts.
         early: those that the strategy gave up there, likewise.
         shed: these rows with the reason, if they are to be shown.
+        is_quiet: whether no row came at all, to no bucket.
     """
 
     tables: list[pa.Table]
@@ -48,15 +49,16 @@ class Given:
     overdue: int = 0
     early: int = 0
     shed: tuple[pa.Table, ...] = ()
+    is_quiet: bool = False
 
     @classmethod
-    def of(cls, packed: Iterable[Mapping[str, Any]]) -> Given:
-        """Return what packs have brought, row by row."""
+    def of(cls, packed: Iterable[Mapping[str, Any]], now_us: int = _START) -> Given:
+        """Return what packs have brought, row by row; `now_us` is the time of the batch, if they do not tell it."""
         rows = list(packed)
         tables, shed = ([from_bytes(row[name]) for row in rows if row[name] is not None] for name in ("rows", "shed"))
         passed, overdue, early = (sum(int(row[name]) for row in rows) for name in ("passed", "overdue", "early"))
         newest, now = (max((int(row[name]) for row in rows), default=_START) for name in ("newest", "now"))
-        return cls(tables, newest, passed, now, overdue, early, tuple(shed))
+        return cls(tables, newest, passed, max(now, now_us), overdue, early, tuple(shed), not rows)
 
 
 class Bucket:
@@ -74,7 +76,8 @@ class Bucket:
         waiting: rows that are not in order yet: with a watermark, those that are not before it.
         passed_us: no event before this time is taken any more.
         last: time and tie of the last event that the engine has had.
-        newest_us: the newest time of the stream.
+        newest_us: the newest time of the stream; later than that of its last event, if none has come for long.
+        clock_us: when that was so: the time of the batch that brought the last event, or of one that let time pass.
         shedder: decides what is shed, if a bound is to be kept.
     """
 
@@ -86,13 +89,14 @@ class Bucket:
         if state is None:
             nothing = np.zeros(0, np.int64)
             self.waiting = Rows(spec.events.empty_table(), nothing, nothing, np.zeros(0) if spec.shed else None)
-            self.passed_us = self.newest_us = _START
+            self.passed_us = self.newest_us = self.clock_us = _START
             self.last = _START, _START
             return
         waiting = from_bytes(state["waiting"])
         worth = state["waiting_worth"].copy() if "waiting_worth" in state else None
         self.waiting = Rows(waiting, state["waiting_ts"].copy(), state["waiting_tie"].copy(), worth)
         self.passed_us, self.newest_us = int(state["passed_us"]), int(state["newest_us"])
+        self.clock_us = int(state.get("clock_us", _START))
         self.last = int(state["last"][0]), int(state["last"][1])
 
     @classmethod
@@ -102,7 +106,7 @@ class Bucket:
         A worker that made the snapshot still has the bucket: restoring it would take longer than a small batch.
         """
         live = None if blob is None else _LIVE.pop(_name(blob), None)
-        if live is not None and live.spec.text == spec.text and _token(live.spec) == _token(spec):
+        if live is not None and _options(live.spec) == _options(spec):
             return live
         return cls(spec, names, blob)
 
@@ -123,7 +127,7 @@ class Bucket:
             rows=given.passed + gone, processed=given.passed, shed=gone, shed_early=gone, shed_overdue=given.overdue
         )
         results = Results(self.spec, counts)
-        self.newest_us = max(self.newest_us, given.newest_us)
+        self._tell_time(given)
         for table in given.shed:
             yield from results.shown_as_shed(table.drop_columns([WHY]), table.column(WHY).combine_chunks())
         come = []
@@ -137,14 +141,31 @@ class Bucket:
             come.append(rows.where(~is_late))
         if self.shedder is not None:
             lags = [self.shedder.shed.lags(rows.table, given.now_us).max(initial=0) for rows in come]
-            self.shedder.begin(given.now_us, max(lags, default=0), sum(map(len, come)))
+            # A batch without rows is none to learn from: how long the one before took, nobody has waited to know.
+            now = self.shedder.rates.at if given.is_quiet else given.now_us
+            self.shedder.begin(now, max(lags, default=0), sum(map(len, come)))
         yield from self.matching.process(self._released(come), results, self.shedder)
         yield from self.matching.advance(self.passed_us, results)
         counts.held = len(self.waiting)
         counts.work_us = (time.perf_counter_ns() - started_ns) // 1000
-        if self.shedder is not None:
+        if self.shedder is not None and not given.is_quiet:
             self.shedder.end()
         yield results.counted()
+
+    def _tell_time(self, given: Given) -> None:
+        """Take note of how far the stream is: events tell, or else the clock, when none has come for long."""
+        if given.newest_us > _START:
+            self.newest_us, self.clock_us = max(self.newest_us, given.newest_us), given.now_us
+        elif self.spec.idle_us is not None and self.clock_us > _START:
+            quiet = given.now_us - self.clock_us
+            if quiet >= self.spec.idle_us:
+                self.newest_us, self.clock_us = self.newest_us + quiet, given.now_us
+
+    def patience_ms(self, now_us: int) -> int:
+        """Return how long to wait for events from now on before time passes without them: the same for all buckets."""
+        assert self.spec.idle_us is not None, "only events tell the time"
+        since = self.clock_us if self.clock_us > _START else now_us
+        return max(1, -((now_us - since - self.spec.idle_us) // 1000))
 
     def _is_late(self, rows: Rows) -> Bools:
         """Return which rows are before what the engine has had; at the same time, users' own numbers tell."""
@@ -165,7 +186,8 @@ class Bucket:
 
     def _why_late(self) -> str:
         if self.spec.watermark_us is None:
-            return "an event of an earlier micro-batch was later; detect(…, watermark=…) waits for such rows"
+            idle = "" if self.spec.idle_us is None else ", or none had come for as long as idle=… says"
+            return f"an event of an earlier micro-batch was later{idle}; detect(…, watermark=…) waits for such rows"
         return "it came after the watermark had passed its time"
 
     # --- snapshots --------------------------------------------------------------------------------------------
@@ -183,6 +205,7 @@ class Bucket:
                 "waiting": np.frombuffer(as_bytes(self.waiting.table), np.uint8),
                 "waiting_ts": self.waiting.ts,
                 "waiting_tie": self.waiting.tie,
+                **({} if self.spec.idle_us is None else {"clock_us": self.clock_us}),
                 **({} if self.waiting.worth is None else {"waiting_worth": self.waiting.worth}),
                 **({} if self.shedder is None else {"shedding": self.shedder.state()}),
                 **self.matching.state(),
@@ -220,5 +243,6 @@ def _name(blob: Any) -> bytes:
     return bytes(blob[:26])
 
 
-def _token(spec: Spec) -> str | None:
-    return None if spec.shed is None else spec.shed.token
+def _options(spec: Spec) -> tuple[Any, ...]:
+    """Return what a bucket that is still here must have been told, to be taken for that of a snapshot."""
+    return spec.text, spec.watermark_us, spec.idle_us, None if spec.shed is None else spec.shed.token

@@ -39,6 +39,7 @@ class Spec:
         counting: the types of events that matter; None if all do.
         results: the columns that come out.
         watermark_us: how late events may come; None if they come in order.
+        idle_us: when no event has come for so long, time passes as the clock does; None if only events tell the time.
         reach: see `penstock.spark.keys.reach`.
         shed: how a stream keeps its latency bound; None if it does not.
         ended: whether runs that end without a match come out.
@@ -57,6 +58,7 @@ class Spec:
     counting: tuple[str, ...] | None
     results: pa.Schema
     watermark_us: int | None = None
+    idle_us: int | None = None
     reach: tuple[int, int] | None = None
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     remotes: Mapping[str, Any] = field(default_factory=dict)
