@@ -252,7 +252,7 @@ class Shedder:
         is_overdue = lags > bound.longest_lag(self._rows, likely, self.rates)
         if self.strategy.level == "stream":
             choice = Choice(is_overdue, self._of_stream(rows, is_overdue, work.of_rows(), doable))
-            self.units = _left(choice, work)
+            self.units = _left(choice, work, None)
             return choice
         return self._of_rows_to(doable, rows, is_overdue, pairs, work)
 
@@ -283,7 +283,7 @@ class Shedder:
             self.strategy.restore({name: array.copy() for name, array in before.items()})
             choice = self._of_rows(rows, is_overdue, share, pairs)
             # what the engine sheds by its worth is not known beforehand
-            self.units = _left(choice, work) if choice.worth is None else (1.0 - share) * total
+            self.units = _left(choice, work, pairs) if choice.worth is None else (1.0 - share) * total
             if not share or choice.worth is not None or abs(self.units - doable) <= _NEAR * doable:
                 break
             low, high = (share, high) if self.units > doable else (low, share)
@@ -369,9 +369,12 @@ def was_shed(choice: Choice, hooks: list[Hooks]) -> tuple[Bools, Bools]:
     return is_shed, partly
 
 
-def _left(choice: Choice, work: Work) -> float:
-    """Return the work that is left when some rows are shed, or hidden from some runs."""
+def _left(choice: Choice, work: Work, pairs: Pairs | None) -> float:
+    """Return the work that is left when rows are shed, be it from some of their windows, or hidden from some runs."""
     each = work.of_rows() if choice.hidden is None else work.of_rows() - work.hidden_from(choice.hidden)
+    if choice.windows is not None and pairs is not None:
+        windows = np.bincount(pairs.rows, minlength=len(each))
+        each *= 1.0 - np.bitwise_count(choice.windows) / np.maximum(windows, 1)
     return float(each[~(choice.is_shed | choice.is_overdue)].sum())
 
 
