@@ -36,7 +36,7 @@ def test_the_demo(tmp_path: Path) -> None:
         assert each["matches"] == facts["truth"] - each["false_negatives"] + each["false_positives"]
     assert without["false_positives"] == 0
     assert without["p99"] > facts["bound"], "four times as much as this machine can do"
-    assert kept["in_time"] > without["in_time"], "of the same matches that there are"
+    assert kept["p99"] < without["p99"]  # how many are found in time depends on how much time Spark leaves
     assert facts["is_kept"] == (kept["p99"] <= facts["bound"])
 
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
