@@ -22,7 +22,7 @@ from tests.spark.test_workers import START
 
 IN_MEMORY = 2 << 20
 SIZE = 20_000  # rows of a batch
-SMALL, LARGE = 600_000, 2_400_000  # rows
+SMALL, LARGE = 960_000, 3_840_000  # rows
 WIDTH = 150  # bytes of text in a row
 MAY_GROW = 0.2  # of what the larger input has more than the smaller one
 
