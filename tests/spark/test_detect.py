@@ -210,6 +210,15 @@ def test_a_query_that_does_not_fit_the_frame_is_told_as_penstock_check_tells(
     assert "did you mean a.v?" in str(error.value)
 
 
+def test_names_that_spark_does_not_tell_apart(spark: SparkSession, tmp_path: Path) -> None:
+    frame = frame_of(spark, events(5), tmp_path)
+    query = pk.parse("PATTERN SEQ(A a, B b, C A) WITHIN 5 s", "both")
+    with pytest.raises(
+        DetectError, match="there is a column a and a column A, which Spark does not tell apart\n  fix:"
+    ):
+        frame.transform(detect(query))
+
+
 def test_a_checkpoint_of_another_query_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     table = events(50)
     files(table, tmp_path / "in", 1)

@@ -254,6 +254,7 @@ class TestCommand:
 
 # --- events that are read ------------------------------------------------------------------------------------------
 
+STREAM = {"checkpoint": "state", "trigger": "available-now"}
 BAD_JSON = """\
 {"type": "Small", "ts": "2024-01-01T00:00:00Z", "card": "x", "amount": 1, "id": 1}
 garbage
@@ -284,8 +285,9 @@ REASONS = {
 }
 
 
+@pytest.mark.parametrize("is_stream", [False, True], ids=["batch", "stream"])
 @pytest.mark.parametrize(("kind", "text"), [("json", BAD_JSON), ("csv", BAD_CSV)])
-def test_rows_that_cannot_be_read(kind: str, text: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_that_cannot_be_read(kind: str, text: str, is_stream: bool, spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / f"events.{kind}").write_text(text)
     job = Job.of(
@@ -293,7 +295,7 @@ def test_rows_that_cannot_be_read(kind: str, text: str, spark: SparkSession, tmp
             source={**GOOD["source"], "format": kind, "columns": {"cents": "try_cast(amount * 100 AS int)"}},
             detect={"query": QUERY, "attributes": ["id", "cents"]},
             malformed={"format": "parquet", "path": "malformed"},
-            run={"mode": "batch", "name": f"of {kind}"},
+            run={"name": f"of {kind}", **(STREAM if is_stream else {"mode": "batch"})},
         ),
         tmp_path,
     )
@@ -305,13 +307,19 @@ def test_rows_that_cannot_be_read(kind: str, text: str, spark: SparkSession, tmp
     assert {row._record for row in bad.where("reason LIKE 'amount%'").collect()} == {text.splitlines()[2]}
     (match,) = spark.read.parquet(str(tmp_path / "matches")).collect()
     assert (match.one, match.b[0].asDict()) == (1, {"type": "Large", "ts": match.last_ts, "id": 6, "cents": 10_000})
+    if is_stream:  # the query keeps running: what comes next is matched
+        more = tmp_path / "in" / f"more.{kind}"
+        more.write_text(text.splitlines()[0].replace("00:00:00", "00:01:00") + "\n")
+        totals = run(job, spark=spark)
+        assert (totals.rows, totals.processed, totals.malformed, totals.wrong) == (1, 1, 0, [])
+        return
     with pytest.raises(JobError, match=f"the results of 'of {kind}' are there already"):
         run(job, spark=spark)
 
 
 @pytest.mark.parametrize(
     ("way", "cards"),  # in a stream, the last run is open
-    [({"mode": "batch"}, {"y", "z"}), ({"checkpoint": "state", "trigger": "available-now"}, {"y"})],
+    [({"mode": "batch"}, {"y", "z"}), (STREAM, {"y"})],
 )
 def test_runs_that_ended_have_a_sink(way: dict[str, Any], cards: set[str], spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +19,8 @@ from penstock.spark import detect
 from tests.spark.test_detect import files, run_stream
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
-FILES = 4
+FILES = 5
+VARIABLES = "abc"
 FRAUD = """
     PATTERN SEQ(payment a, payment b, payment c)
     WHERE a.TX_AMOUNT < b.TX_AMOUNT AND b.TX_AMOUNT < c.TX_AMOUNT AND c.TX_AMOUNT > 3 * a.TX_AMOUNT
@@ -26,7 +29,8 @@ FRAUD = """
     RETURN c.TX_AMOUNT - a.TX_AMOUNT AS rise
 """
 LEADERS = (
-    "PATTERN SEQ(AAPL a, MSFT b, AMZN c) WHERE a.close > a.open AND b.close > b.open AND c.close > c.open WITHIN 3 min"
+    "PATTERN SEQ(AAPL a, MSFT b, AMZN c) WHERE a.close > a.open AND b.close > b.open AND c.close > c.open WITHIN 3 min "
+    "RETURN c.close / a.close AS ratio"
 )
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"the recorded data are not there: {DATA}")
@@ -49,24 +53,65 @@ def bars() -> pa.Table:
     return table.append_column("id", pa.array(range(len(table)), pa.int64()))
 
 
-def ids(frame: DataFrame, variables: str) -> Counter[Any]:
-    lists = frame.selectExpr(*(f"transform({v}, e -> e.id) AS {v}" for v in variables)).collect()
-    return Counter(tuple(tuple(row[v]) for v in variables) for row in lists)
+def told(frame: DataFrame, value: str) -> Counter[Any]:
+    """Return matches: their events with all that they hold, and the RETURN value."""
+    rows = frame.select("known_ts", *VARIABLES, value).collect()
+    return Counter(
+        (
+            row.known_ts,
+            *(tuple(tuple(sorted(event.asDict().items())) for event in row[v]) for v in VARIABLES),
+            _rounded(row[value]),
+        )
+        for row in rows
+    )
 
 
-@pytest.mark.parametrize(("text", "make"), [(FRAUD, payments), (LEADERS, bars)], ids=["payments", "bars"])
-def test_a_batch_and_a_stream_find_what_one_process_finds(
-    spark: SparkSession, tmp_path: Path, text: str, make: Any
-) -> None:
-    table, query = make(), pk.parse(text, "recorded")
+def expected_of(query: Any, table: pa.Table, value: str) -> Counter[Any]:
+    """Return what one process finds in the same form; times are as Spark's session shows them."""
     engine = pk.Engine(query, seq="id")
-    found = engine.process(table) + engine.flush()
-    expected = Counter(tuple(match[v] for v in "abc") for match in found)
-    assert len(expected) > 50
-    files(table, tmp_path / "in", FILES)
-    events = spark.read.parquet(str(tmp_path / "in"))
-    assert ids(events.transform(detect(query, seq="id")), "abc") == expected
-    reader = spark.readStream.schema(events.schema).option("maxFilesPerTrigger", 1)
-    stream = reader.parquet(str(tmp_path / "in")).transform(detect(query, seq="id"))
-    run_stream(spark, stream, tmp_path / "out", tmp_path / "checkpoint")
-    assert ids(spark.read.parquet(str(tmp_path / "out")), "abc") == expected
+    rows = {row["id"]: tuple(sorted((name, _local(each)) for name, each in row.items())) for row in table.to_pylist()}
+    matches = (engine.process(table) + engine.flush()).to_arrow().to_pylist()
+    return Counter(
+        (_local(row["known_ts"]), *(tuple(rows[seq] for seq in row[v]) for v in VARIABLES), _rounded(row[value]))
+        for row in matches
+    )
+
+
+def _local(value: Any) -> Any:
+    return value.astimezone().replace(tzinfo=None) if isinstance(value, datetime) and value.tzinfo else value
+
+
+def _rounded(value: Any) -> Any:
+    return value if value is None else round(value, 6)
+
+
+def cuts(size: int, random: Random) -> list[int]:
+    """Return where some files end: between them, any number of rows."""
+    return [*sorted(random.randint(0, size) for _ in range(FILES - 1)), size]
+
+
+@pytest.mark.parametrize(
+    ("text", "make", "value"), [(FRAUD, payments, "rise"), (LEADERS, bars, "ratio")], ids=["payments", "bars"]
+)
+def test_a_batch_and_a_stream_find_what_one_process_finds(
+    spark: SparkSession, tmp_path: Path, text: str, make: Any, value: str
+) -> None:
+    """The stream stops twice and goes on from its checkpoint; where its batches end is left to chance."""
+    table, query, random, start = make(), pk.parse(text, "recorded"), Random(text), 0
+    expected = expected_of(query, table, value)
+    assert expected.total() > 50
+    files(table, tmp_path / "all", 2)
+    events = spark.read.parquet(str(tmp_path / "all"))
+    asked = detect(query, seq="id")
+    assert told(events.transform(asked), value) == expected
+    (tmp_path / "in").mkdir()
+    reader = spark.readStream.schema(events.schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    batches = 0
+    for number, stop in enumerate(cuts(len(table), random)):
+        files(table.slice(start, stop - start), tmp_path / "in", 1, number)
+        start = stop
+        if number in (1, 2, FILES - 1):
+            query_run = run_stream(spark, reader.transform(asked), tmp_path / "out", tmp_path / "checkpoint")
+            batches += sum(each.numInputRows > 0 for each in query_run.recentProgress)
+    assert batches == FILES
+    assert told(spark.read.parquet(str(tmp_path / "out")), value) == expected

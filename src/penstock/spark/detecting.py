@@ -22,7 +22,7 @@ from penstock.plan.terms import Calls
 from penstock.shedding.configuration import Shedding
 from penstock.spark.columns import ColumnLike, Columns, DetectError, resolve, with_attributes
 from penstock.spark.keys import by_same, keyed, reach, types_that_count
-from penstock.spark.outputs import OUTPUTS, events_schema, parted, results_schema, spark_schema
+from penstock.spark.outputs import OUTPUTS, check_told_apart, events_schema, parted, results_schema, spark_schema
 from penstock.spark.parting import in_parts
 from penstock.spark.shedding import attributes_of, needs_partitions, shed_of, sheds_from_windows
 from penstock.spark.streaming import shuffle_partitions, streamed
@@ -117,6 +117,7 @@ def detect(
         chosen = list(zip(parted_by, [weight for _, weight in pairs], strict=True))
         spec = spec_of(chosen, columns, known, keeps_partitions=keeps, ended=ENDED in shown)
         result = spark_schema(spec.results, columns, parted_by)
+        check_told_apart(result.names, frame)
         spec = replace(
             spec, watermark_us=_microseconds(watermark), idle_us=_idle(idle), functions=dict(functions or {}),
             remotes=dict(remotes or {}), max_runs=max_runs, plan=plan,

@@ -90,6 +90,20 @@ def results_schema(
     return pa.schema((ordered | rest).items())
 
 
+def check_told_apart(names: Sequence[str], frame: DataFrame) -> None:
+    """Refuse columns of results whose names differ in their case only, where Spark takes them for the same."""
+    if str(frame.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true":
+        return
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise DetectError(
+                f"there is a column {other} and a column {name}, which Spark does not tell apart\n"
+                "  fix: rename a variable or a RETURN column, detect the queries apart, or set spark.sql.caseSensitive"
+            )
+
+
 def layout_of(query: ast.Query, keys: Sequence[str] = ()) -> Layout:
     """Return the columns of a query's matches; `keys` are those of a query without PARTITION BY."""
     planned = plan(query, Calls.DERIVED)

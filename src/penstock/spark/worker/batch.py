@@ -24,7 +24,7 @@ from penstock.spark.worker.spec import Spec
 
 SLICE = "_penstock_slice"  # the number of the slice of time that a row is for
 IN_MEMORY_BYTES = 256 << 20
-_GATHER = 1 << 18  # rows that are looked at together
+_GATHER, _GATHER_BYTES = 1 << 18, 32 << 20  # rows that are looked at together: fewer, if they are wide
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ class BatchWorker:
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield the rows in tables of a good size: Spark's batches are small."""
     waiting: list[pa.RecordBatch] = []
-    size = 0
+    size = held = 0
     for batch in batches:
         waiting.append(batch)
-        size += batch.num_rows
-        if size >= _GATHER:
+        size, held = size + batch.num_rows, held + batch.nbytes
+        if size >= _GATHER or held >= _GATHER_BYTES:
             yield pa.Table.from_batches(waiting)
-            waiting, size = [], 0
+            waiting, size, held = [], 0, 0
     if size:
         yield pa.Table.from_batches(waiting)

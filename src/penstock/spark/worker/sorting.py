@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from penstock.spark.worker.events import Rows
 from penstock.spark.worker.spec import TIE
 
 _TS = "_ts"
-_BATCH = 1 << 14  # rows of a run that are read at once: a merge holds up to two of these for each run
+_BATCH, _BATCH_BYTES = 1 << 14, 1 << 20  # of a run, read at once: a merge holds up to two of these for each run
+_MOST_RUNS = 16  # of a size: so many are merged into one, or what a merge holds would grow with the rows
 
 
 class Sorter:
@@ -30,7 +32,8 @@ class Sorter:
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._name = folder, name
         self._pending: list[Rows] = []
-        self._runs: list[Path] = []
+        self._levels: list[list[Path]] = []  # runs on disk, by how often their rows were merged
+        self._written = 0
         self.size = self.pending_bytes = 0
 
     def add(self, rows: Rows) -> None:
@@ -44,25 +47,49 @@ class Sorter:
         if not self._pending:
             return
         rows = joined(self._pending).sorted()
-        table = rows.table.append_column(_TS, pa.array(rows.ts)).append_column(TIE, pa.array(rows.tie))
-        path = self._folder / f"{self._name}.{len(self._runs)}.arrow"
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table, max_chunksize=_BATCH)
-        self._runs.append(path)
         self._pending, self.pending_bytes = [], 0
+        self._add(self._write(iter([rows])), 0)
+
+    def _add(self, run: Path, level: int) -> None:
+        """Take a run; merge those of its level, if they are many."""
+        while len(self._levels) <= level:
+            self._levels.append([])
+        self._levels[level].append(run)
+        if len(self._levels[level]) == _MOST_RUNS:
+            runs, self._levels[level] = self._levels[level], []
+            self._add(self._write(_merged([_Run(path) for path in runs])), level + 1)
+            _remove(runs)
+
+    def _write(self, parts: Iterator[Rows]) -> Path:
+        """Write rows that are in order as a run."""
+        path = self._folder / f"{self._name}.{self._written}.arrow"
+        self._written += 1
+        with pa.OSFile(str(path), "wb") as sink, ExitStack() as stack:
+            writer = None
+            for rows in parts:
+                table = rows.table.append_column(_TS, pa.array(rows.ts)).append_column(TIE, pa.array(rows.tie))
+                writer = writer or stack.enter_context(pa.ipc.new_stream(sink, table.schema))
+                most = max(1, _BATCH_BYTES * len(table) // max(1, table.nbytes))
+                writer.write_table(table.combine_chunks(), max_chunksize=min(_BATCH, most))
+        return path
 
     def sorted(self) -> Iterator[Rows]:
         """Yield all rows, in order, and forget them."""
-        if not self._runs:
+        if not any(self._levels):
             if self._pending:
                 rows, self._pending = joined(self._pending).sorted(), []
                 yield rows
             return
         self.spill()
-        yield from _merged([_Run(path) for path in self._runs])
-        for path in self._runs:
-            path.unlink()
-        self._runs = []
+        runs = [path for level in self._levels for path in level]
+        yield from _merged([_Run(path) for path in runs])
+        _remove(runs)
+        self._levels = []
+
+
+def _remove(runs: list[Path]) -> None:
+    for path in runs:
+        path.unlink()
 
 
 def joined(parts: list[Rows]) -> Rows:
