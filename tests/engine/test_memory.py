@@ -206,3 +206,5 @@ def test_a_snapshot_holds_only_what_is_needed() -> None:
     engine.process({"type": ["A"] * size, "ts": [100_000 * number for number in range(size)]})
     state = unpack(engine.snapshot())["detectors"]["0"]
     assert state["matcher"]["nodes"].shape[1] == 11
+    assert state["store"]["size"] == 11
+    assert len(engine.kept()) == 11

@@ -114,9 +114,10 @@ class TestSettings:
         found = str(
             settings(2, [], [], {"spark.driver.extraJavaOptions": "-Xss8m -Da=b"})["spark.driver.extraJavaOptions"]
         )
-        ours, _, theirs = found.partition(" ")
-        assert theirs == "-Xss8m -Da=b"
-        assert Path(ours.partition("file://")[2]).is_file()
+        logging, ours, *theirs = found.split(" ")
+        assert theirs == ["-Xss8m", "-Da=b"]  # last: so they win
+        assert ours.startswith("-Xss")
+        assert Path(logging.partition("file://")[2]).is_file()
 
 
 def _listening(process: int) -> set[str]:

@@ -21,6 +21,8 @@ from penstock.plan.terms import Calls
 from penstock.reference import Event
 from penstock.spark.outputs import layout_of
 from penstock.spark.worker.batch import BatchWorker
+from penstock.spark.worker.bucket import Bucket, Given
+from penstock.spark.worker.packing import BUCKET, Pack
 from penstock.spark.worker.results import OUTPUT
 from penstock.spark.worker.spec import TIE, Spec
 from tests.engine.comparing import as_lists, engine_of, in_order
@@ -156,3 +158,17 @@ def test_a_large_partition_stays_on_disk() -> None:
     for _ in BatchWorker(spec, in_memory_bytes=1 << 20)(batches()):
         peak = max(peak, pa.total_allocated_bytes() - before)
     assert peak < 0.6 * total, f"{peak:,} of {total:,} bytes"
+
+
+def test_the_state_of_a_bucket_has_only_what_can_still_be_in_a_match() -> None:
+    """It is written with every micro-batch; what is over need not be."""
+    spec = spec_for(parse("PATTERN SEQ(A a, B b) WITHIN 1 s"))
+    step_us, sizes, states = 10_000, (300, 4_000), list[int]()
+    for size in sizes:
+        events = [Event("AB"[n % 2], START + n * step_us, n, {"x": float(n)}) for n in range(size)]
+        bucket = Bucket.of(spec, range(1), None)
+        table = table_of(events, spec).append_column(BUCKET, pa.array(np.zeros(size, np.int32)))
+        rows = [row for batch in Pack(spec, range(1))(table.to_batches()) for row in batch.to_pylist()]
+        assert any(len(found) for found in bucket.step(Given.of(rows), 0))
+        states.append(len(bucket.snapshot()))
+    assert states[1] < 1.1 * states[0], f"{states} bytes after {sizes} events, of which 100 are in reach"

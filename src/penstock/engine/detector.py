@@ -38,6 +38,7 @@ Mode: TypeAlias = Literal["auto", "automaton", "tree"]
 _CHOOSE_FROM = 1024  # events, before a plan is chosen
 _LEAST_SAMPLE = 64  # events of a batch that a choice may rest on, where others are left out
 _RECLAIM_FROM = 4096  # fewer events are not worth looking for those that can be dropped
+_RECLAIM_TIMES = 3.0  # as many events as were needed last time, before those are looked for
 _ABOUT_RUNS = "hooks are about runs"
 _WORK = ("checks", "runs_created", "matches")  # counts that go on if the plan changes
 _SPELLED: dict[str, str | None] = {"text": "string", "mixed": None, "none": None}
@@ -114,7 +115,7 @@ class Detector:
             self._note(chosen, chosen.ledger, taken.rows)
         if self._ended is not None:
             self._gather_ended(self._ended)
-        self._reclaim()
+        self.reclaim(_RECLAIM_FROM, _RECLAIM_TIMES)
         return matches
 
     def _of_chains(self, chains: Chains) -> Matches:
@@ -320,9 +321,9 @@ class Detector:
         kind = self._kinds.get(name, "none")
         return _SPELLED.get(kind, kind)
 
-    def _reclaim(self) -> None:
-        """Drop events, when there are three times as many as were needed last time."""
-        if self.store.size >= max(_RECLAIM_FROM, 3 * self.store.kept):
+    def reclaim(self, least: int, times: float) -> None:
+        """Drop events that nothing needs, when there are so many times as many as were needed last time."""
+        if self.store.size >= max(least, times * self.store.kept):
             self.drop_unneeded()
 
     def drop_unneeded(self) -> None:

@@ -33,6 +33,7 @@ from penstock.plan.tables import Floats, Ints
 from penstock.plan.terms import Calls
 
 MAX_RUNS = 20_000_000
+_RECLAIM_WRITTEN_FROM, _RECLAIM_WRITTEN_TIMES = 256, 1.25  # events, before a snapshot looks for those not needed
 _FORGET_FROM = 1 << 16  # fewer texts are not worth looking for those to forget
 
 
@@ -311,7 +312,8 @@ class Engine:
     def kept(self) -> Ints:
         """Return the numbers (`seq`) of the events that may still be part of a match, and perhaps of some more."""
         stores = [detector.store for detector in self._running]
-        return np.concatenate([store.events[EVENT_SEQ, : store.size] for store in stores])
+        numbers = [store.events[EVENT_SEQ, : store.size] for store in stores]
+        return numbers[0].copy() if len(numbers) == 1 else np.unique(np.concatenate(numbers))
 
     @property
     def states(self) -> list[list[tuple[str, ...]]]:
@@ -414,6 +416,8 @@ class Engine:
         together = [each for each in self._running if isinstance(each, Together)]
         if any(detector.has_ended() for detector in self._detectors):
             raise EngineError("runs have ended that a snapshot would lose\n  fix: call ended() before snapshot()")
+        for detector in self._running:  # to look for what can be dropped takes less time than to write it
+            detector.reclaim(_RECLAIM_WRITTEN_FROM, _RECLAIM_WRITTEN_TIMES)
         return pack(
             {
                 "queries": [render(query) for query in self.queries],

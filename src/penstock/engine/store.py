@@ -236,6 +236,7 @@ class Store:
         has_gaps = bool(self.size) and numbers[-1] - numbers[0] != self.size - 1
         return {
             "size": self.size,
+            "kept": self.kept,
             "numbers": numbers if has_gaps else numbers[:1],
             "has_text": self.has_text,
             "newest": self.newest,
@@ -249,7 +250,7 @@ class Store:
         size = int(state["size"])
         self.size = 0  # what is here is not kept
         self._make_room(size + size // 4)
-        self.size = self.kept = size
+        self.size, self.kept = size, int(state.get("kept", size))  # an older snapshot does not say
         for row in self._used:
             self.events[row, :size] = state[f"events.{row}"]
         for name, table in (("fits", self.fits), ("columns", self.columns)):

@@ -22,6 +22,10 @@ KAFKA = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{__version__}"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
+# To hide passwords, Spark searches the plan of a stream that stops with a pattern that calls itself once per character:
+# with Java's 1 MB, a long plan ends in a StackOverflowError. A thread takes up what it uses.
+_STACK = "-Xss16m"
+
 _ATTEMPTS = 4  # of a task whose worker dies, as on a cluster; a local master would give up at once
 
 _SETTINGS = {
@@ -92,7 +96,7 @@ def settings(
         "spark.jars.packages": ",".join(packages) or None,
         "spark.jars": ",".join(map(str, jars)) or None,
         **conf,
-        _JAVA_OPTIONS: f"{_LOGGING} {conf.get(_JAVA_OPTIONS) or ''}".rstrip(),
+        _JAVA_OPTIONS: f"{_LOGGING} {_STACK} {conf.get(_JAVA_OPTIONS) or ''}".rstrip(),
     }
     return {name: value for name, value in chosen.items() if value is not None}
 

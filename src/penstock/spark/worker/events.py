@@ -164,9 +164,9 @@ class Kept:
         self.table = pa.concat_tables([self.table, table])
         self.seq, self._order = np.concatenate([self.seq, seq]), None
 
-    def forget(self, kept: Ints) -> None:
-        """Forget events that are not among these numbers, when there are twice as many."""
-        if len(self.seq) < max(_FORGET_FROM, 2 * len(kept)):
+    def forget(self, kept: Ints, least: int = _FORGET_FROM, times: float = 2.0) -> None:
+        """Forget events that are not among these numbers, when there are so many times as many."""
+        if len(self.seq) < max(least, times * len(kept)):
             return
         chosen = np.isin(self.seq, kept)
         self.table = self.table.filter(pa.array(chosen)).combine_chunks()

@@ -19,6 +19,7 @@ from penstock.spark.worker.shedding import Choice, Shedder, was_shed
 from penstock.spark.worker.spec import OVERDUE, SEQ, Spec
 
 CHUNK = 1 << 16  # events that an engine gets at once: enough to be fast, few enough to stay small
+_WRITTEN = 256, 1.25  # events, and times as many as are needed, before those are looked for that need not be written
 
 
 class Matching:
@@ -149,8 +150,10 @@ class Matching:
 
     def state(self) -> dict[str, Any]:
         """Return all that must survive, for `penstock.engine.snapshots.pack`."""
+        engine = np.frombuffer(self.engine.snapshot(), np.uint8)
+        self.kept.forget(self.engine.kept(), *_WRITTEN)
         return {
-            "engine": np.frombuffer(self.engine.snapshot(), np.uint8),
+            "engine": engine,
             "next": self.next,
             "kept": np.frombuffer(as_bytes(self.kept.table), np.uint8),
             "seq": self.kept.seq,
