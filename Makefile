@@ -45,7 +45,7 @@ kafka: $(SYNCED)
 	@$(BIN)/python -m tests.spark.kafka.broker
 
 bench: $(SYNCED)
-	@$(call benchmarks,parse kernel cold_start snapshot shedding)
+	@$(call benchmarks,parse kernel hooks cold_start snapshot shedding)
 
 bench-long: $(SYNCED)
 	@$(call benchmarks,spark spark_shedding data)

@@ -14,22 +14,22 @@ import penstock as pk
 from penstock.reference import Event, find
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))  # its scripts import each other by their bare names
-kernel, plain_engine, streams = map(import_module, ("kernel", "plain_engine", "streams"))
+cases, plain_engine, streams = map(import_module, ("cases", "plain_engine", "streams"))
 Spec, Step = plain_engine.Spec, plain_engine.Step
 
 # Each case of the benchmark, on a stream so small and dense that the reference is quick and finds some matches.
 SMALL = {
-    "rising sum, EACH": (kernel.rising_sum(60, "EACH", 0, data_set="DS4"), 90),
-    "rising sum, FIRST": (kernel.rising_sum(60, "FIRST", 0, data_set="DS4"), 90),
-    "kleene": (kernel.kleene(30, 0, data_set="DS4"), 60),
-    "rising stocks": (kernel.rising_stocks(10, 6, 0, 1.001), 150),
-    "same id": (kernel.same_id(4, 0, per_key=12), 80),
-    "any at stop, EACH": (kernel.any_at_stop(2, 6, "EACH", 0), 24),
-    "any at stop, FIRST": (kernel.any_at_stop(2, 6, "FIRST", 0), 24),
-    "any in reach, EACH": (kernel.any_in_reach(50, 0.2, "EACH", 0, reach=300, members=6), 60),
-    "any in reach, FIRST": (kernel.any_in_reach(50, 0.2, "FIRST", 0, reach=300, members=6), 60),
-    "ten steps, EACH": (kernel.ten_steps(14, 140, "EACH", 0, percent=0.01), 270),
-    "ten steps, FIRST": (kernel.ten_steps(14, 140, "FIRST", 0, percent=0.01), 300),
+    "rising sum, EACH": (cases.rising_sum(60, "EACH", 0, data_set="DS4"), 90),
+    "rising sum, FIRST": (cases.rising_sum(60, "FIRST", 0, data_set="DS4"), 90),
+    "kleene": (cases.kleene(30, 0, data_set="DS4"), 60),
+    "rising stocks": (cases.rising_stocks(10, 6, 0, 1.001), 150),
+    "same id": (cases.same_id(4, 0, per_key=12), 80),
+    "any at stop, EACH": (cases.any_at_stop(2, 6, "EACH", 0), 24),
+    "any at stop, FIRST": (cases.any_at_stop(2, 6, "FIRST", 0), 24),
+    "any in reach, EACH": (cases.any_in_reach(50, 0.2, "EACH", 0, reach=300, members=6), 60),
+    "any in reach, FIRST": (cases.any_in_reach(50, 0.2, "FIRST", 0, reach=300, members=6), 60),
+    "ten steps, EACH": (cases.ten_steps(14, 140, "EACH", 0, percent=0.01), 270),
+    "ten steps, FIRST": (cases.ten_steps(14, 140, "FIRST", 0, percent=0.01), 300),
 }
 
 
@@ -78,7 +78,7 @@ def test_within_counts_events() -> None:
     assert found
 
 
-@pytest.mark.parametrize("case", kernel.CASES, ids=lambda case: f"{case.name} {case.policy}")
+@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: f"{case.name} {case.policy}")
 def test_the_cases_of_the_benchmark_are_queries(case: Any) -> None:
     pk.validate(pk.parse(case.text))
     stream = case.stream(5_000)
