@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from penstock.errors import QueryError
 from penstock.spark.jobs.job import Job, JobError
 from penstock.spark.jobs.parts import FileSource, KafkaSink
 from penstock.spark.jobs.running import run
+from penstock.spark.progress import Progress
 
 QUERY = "PATTERN SEQ(Small a, Large b) WHERE b.amount > 10 * a.amount WITHIN 5 s PARTITION BY card RETURN a.id AS one"
 SCHEMA = "type string, ts timestamp, card string, amount double, id long"
@@ -432,6 +434,35 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
     assert not rest[-1]["summary"]["stopped"]
     matches = pq.read_table(tmp_path / "matches").to_pylist()
     assert Counter((match["a"][0]["id"], match["b"][0]["id"]) for match in matches) == in_one_process(events)
+
+
+def test_numbers_of_spark_as_events(spark: SparkSession, tmp_path: Path) -> None:
+    """The rate source, stopped after some batches and gone on with: one number every 10 ms."""
+    columns = {
+        "type": "IF(value % 2 = 0, 'Small', 'Large')", "ts": "timestamp", "card": "CAST(value % 3 AS string)",
+        "amount": "IF(value % 2 = 0, 1.0, 100.0)", "id": "value",
+    }  # fmt: skip
+    job = Job.of(
+        changed(
+            source={"format": "rate", "options": {"rowsPerSecond": 100}, "columns": columns},
+            detect={"query": QUERY.replace("5 s", "35 ms")},
+        ),
+        tmp_path,
+    )
+    rows = 0
+    for more in (100, 100):
+        seen, enough = list[Progress](), Event()
+
+        def take(progress: Progress, seen: list[Progress] = seen, more: int = more, enough: Event = enough) -> None:
+            seen.append(progress)
+            if sum(each.rows for each in seen) >= more:
+                enough.set()
+
+        totals = run(job, take, spark=spark, stopping=enough)
+        assert totals.wrong == []
+        rows += totals.processed
+    found = [(match.one, match.b[0].id) for match in spark.read.parquet(str(tmp_path / "matches")).collect()]
+    assert sorted(found) == [(number, number + 3) for number in range(0, rows - 3, 2)]
 
 
 @pytest.mark.xdist_group("spark")

@@ -135,6 +135,18 @@ def adds_up(counts: dict[str, Any]) -> bool:
     return bool(counts["rows"] == sum(counts[name] for name in ("processed", "late", "malformed", "shed", "held")))
 
 
+def test_durations_that_were_fitted_to_other_units_are_forgotten(history: Any) -> None:
+    """As a release before this one has left them in a checkpoint: they would be off by the units."""
+    spec = spec_for(shedding("espice", history))
+    blob = blob_with(spec, slow(ROWS, 5 * SECOND))
+    state = unpack(blob)
+    assert Bucket.of(spec, [0], blob).shedder.rates.sums.any()  # type: ignore[union-attr]
+    Bucket.forget_live()
+    state["shedding"]["units"] = "events"
+    assert not Bucket.of(spec, [0], pack(state)).shedder.rates.sums.any()  # type: ignore[union-attr]
+    Bucket.forget_live()
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_nothing_is_shed_without_need(name: str, history: Any) -> None:
     spec = spec_for(shedding(name, history))

@@ -32,7 +32,7 @@ from penstock.spark.worker.judging import marked
 from penstock.spark.worker.spec import Spec
 from penstock.spark.worker.times import times
 from penstock.spark.worker.windows import Pairs, Positions
-from penstock.spark.worker.work import Work
+from penstock.spark.worker.work import UNITS, Work
 
 _PARTS = 8  # of a batch, before each of which runs are dropped
 _LEAST_PART = 256  # events
@@ -207,7 +207,8 @@ class Shedder:
         self.strategy = deepcopy(spec.shed.strategy)
         windowed, before = spec.shed.in_windows, None if state is None else state.get("positions")
         self.positions = None if windowed is None else Positions(windowed, spec, before)
-        self.rates = BatchRates() if state is None else BatchRates.restored(state["rates"])
+        is_known = state is not None and state.get("units") == UNITS  # else an older release fitted to other units
+        self.rates = BatchRates.restored(state["rates"]) if state is not None and is_known else BatchRates()
         if state is not None and state["strategy"]:
             self.strategy.restore({name: np.array(array) for name, array in state["strategy"].items()})
         self.units, self._now, self._most_lag, self._rows = 0.0, 0, 0, 0
@@ -248,10 +249,10 @@ class Shedder:
             chunk = max(_LEAST_PART, -(-size // _PARTS))
             return Choice(is_overdue, np.zeros(len(rows), np.bool_), runs=doable / max(1, size), chunk=chunk)
         work = Work.of(rows.table, self.type_name, self._by, engine, by_query=self.strategy.level == "run")
-        likely = min(doable, float(work.of_rows().sum()))
+        likely = min(doable, float(work.of_rows.sum()))
         is_overdue = lags > bound.longest_lag(self._rows, likely, self.rates)
         if self.strategy.level == "stream":
-            choice = Choice(is_overdue, self._of_stream(rows, is_overdue, work.of_rows(), doable))
+            choice = Choice(is_overdue, self._of_stream(rows, is_overdue, work.of_rows, doable))
             self.units = _left(choice, work, None)
             return choice
         return self._of_rows_to(doable, rows, is_overdue, pairs, work)
@@ -277,7 +278,7 @@ class Shedder:
         run waits for save next to nothing. So shares are tried, halving what is between too few and too many.
         """
         before = {name: np.array(array) for name, array in self.strategy.state().items()}
-        total = float(work.of_rows()[~is_overdue].sum())
+        total = float(work.of_rows[~is_overdue].sum())
         low, high, share = 0.0, 1.0, max(0.0, 1.0 - doable / total) if total else 0.0
         for _ in range(_TRIES):
             self.strategy.restore({name: array.copy() for name, array in before.items()})
@@ -353,7 +354,7 @@ class Shedder:
     def state(self) -> dict[str, Any]:
         """Return all that must survive."""
         positions = {} if self.positions is None else {"positions": self.positions.state()}
-        return {"rates": self.rates.state(), "strategy": dict(self.strategy.state()), **positions}
+        return {"rates": self.rates.state(), "units": UNITS, "strategy": dict(self.strategy.state()), **positions}
 
 
 def was_shed(choice: Choice, hooks: list[Hooks]) -> tuple[Bools, Bools]:
@@ -371,7 +372,7 @@ def was_shed(choice: Choice, hooks: list[Hooks]) -> tuple[Bools, Bools]:
 
 def _left(choice: Choice, work: Work, pairs: Pairs | None) -> float:
     """Return the work that is left when rows are shed, be it from some of their windows, or hidden from some runs."""
-    each = work.of_rows() if choice.hidden is None else work.of_rows() - work.hidden_from(choice.hidden)
+    each = work.of_rows.copy() if choice.hidden is None else work.of_rows - work.hidden_from(choice.hidden)
     if choice.windows is not None and pairs is not None:
         windows = np.bincount(pairs.rows, minlength=len(each))
         each *= 1.0 - np.bitwise_count(choice.windows) / np.maximum(windows, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from penstock.engine.engine import Engine
 from penstock.plan.tables import Bools, Floats, Ints
 
 EVENT = 50.0  # runs: to take an event in is as much work as to ask so many
+UNITS = "runs asked"  # what durations are fitted to: a state that was fitted to other units says nothing
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,9 @@ class Work:
         asked = [runs / keys for runs in engine.waiting(names, by_query=by_query)]
         return cls(numbers(kinds.indices.cast(pa.int64()), 0), asked)
 
+    @cached_property
     def of_rows(self) -> Floats:
-        """Return (n,) what each of them takes, if it is processed."""
+        """(n,) what each of them takes, if it is processed."""
         each = np.array([EVENT + sum(runs[:, kind].sum() for runs in self.asked) for kind in range(self._types)])
         work: Floats = each[self.kinds]
         return work
