@@ -85,9 +85,32 @@ def test_a_model_as_json(history: Path, tmp_path: Path) -> None:
     assert json.loads(shown.stdout) == facts
 
 
+def test_a_query_is_worth_its_weight(history: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.cep").write_text(WINDOWED)
+    (tmp_path / "other.cep").write_text(WINDOWED.replace("B b", "C b"))
+    tables = {}
+    for weights in (("20", "1"), ("1", "0.05"), ("1", "20"), ()):
+        given = [word for weight in weights for word in ("--weight", weight)]
+        words = [str(history), "--query", str(tmp_path / "one.cep"), "--query", str(tmp_path / "other.cep"), *given]
+        rest = ["--out", str(tmp_path / "model"), "--bins", "10", "--type", "kind", "--time", "at", "--json"]
+        done = CliRunner().invoke(app, ["train", *words, *rest])
+        assert done.exit_code == 0, done.output
+        facts = json.loads(done.stdout)
+        assert facts["weights"] == [float(weight) for weight in weights or ("1", "1")]
+        table = facts["tables"][0]
+        tables[weights] = {name: max(table["values"][table["rows"].index(name)]) for name in "BC"}
+    assert tables["20", "1"]["B"] > 10 * tables["20", "1"]["C"] > 0
+    assert tables["20", "1"] == tables["1", "0.05"]  # what counts is how much more one is worth
+    assert tables["1", "20"]["C"] > 10 * tables["1", "20"]["B"] > 0
+    assert 0.8 < tables[()]["B"] / tables[()]["C"] < 1.25
+
+
 @pytest.mark.parametrize(
     ("words", "told", "code"),
     [
+        (["h.parquet", "--query", "q.cep", "--weight", "2", "--weight", "1", "--out", "m"], "1 of --query and 2 of", 2),
+        (["h.parquet", "--query", "q.cep", "--weight", "0", "--out", "m"], "--weight 0 of q.cep says nothing", 2),
+        (["h.parquet", "--query", "q.cep", "--weight", "nan", "--out", "m"], "--weight nan of q.cep says nothing", 2),
         (["h.parquet", "--query", "latin.cep", "--out", "m"], "latin.cep: is no UTF-8 text: invalid", 2),
         (["h.parquet", "--query", "wrong.cep", "--out", "m"], "wrong:1:22: ", 1),
         (["h.parquet", "--query", "q.cep", "--out", "m"], "h.parquet: cannot be read: ", 2),

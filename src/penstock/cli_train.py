@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +30,9 @@ def train(
     query: Annotated[
         list[Path] | None, typer.Option("--query", help="A file with a query; several may be given.")
     ] = None,
+    weight: Annotated[
+        list[float] | None, typer.Option("--weight", help="What a match of a --query is worth; one for each, or none.")
+    ] = None,
     strategy: Annotated[str, typer.Option(help="What the model is for.")] = "espice",
     out: Annotated[Path | None, typer.Option("--out", help="The folder to write the model to.")] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="A key, as PARTITION BY has it.")] = None,
@@ -48,7 +52,7 @@ def train(
             return
         if history is None or not query or out is None:
             raise typer.BadParameter("give a history, --query and --out; or --show MODEL")
-        queries = _queries(query, by or [])
+        queries = _queries(query, weight or [1.0] * len(query), by or [])
         options: dict[str, Any] = {"attributes": tuple(attribute or ())} if strategy.startswith("gspice") else {}
         learn = _with_spark if spark else _in_memory
         fitted, rows = learn(strategy, queries, history, type_name, time, bins, options)
@@ -59,13 +63,20 @@ def train(
         _show(out, html, as_json)
 
 
-def _queries(files: list[Path], by: list[str]) -> list[tuple[ast.Query, float]]:
+def _queries(files: list[Path], weights: list[float], by: list[str]) -> list[tuple[ast.Query, float]]:
+    if len(weights) != len(files):
+        raise PenstockError(
+            f"{len(files)} of --query and {len(weights)} of --weight\n"
+            "  fix: give --weight once for each --query, in the same order, or not at all"
+        )
     found = []
-    for file in files:
+    for file, weight in zip(files, weights, strict=True):
+        if not 0 < weight < math.inf:
+            raise PenstockError(f"--weight {weight:g} of {file} says nothing\n  fix: give a number above 0")
         query = parse(read_text(str(file), str(file)), file.stem)
         if by and not query.partition:
             query = replace(query, partition=tuple(map(ast.Name, by)), source=None)
-        found.append((query, 1.0))
+        found.append((query, weight))
     return found
 
 
