@@ -41,6 +41,11 @@ class DropsTooLittle(Wrong):
         super().aim(share / 10, partitions)
 
 
+class DropsTooMuch(Wrong):
+    def aim(self, share: float, partitions: int = 1) -> None:
+        super().aim(min(1.0, share * 2), partitions)
+
+
 class DecidesByRealChance(Wrong):
     def decide(self, view: View) -> Decision:
         return Decision(events=np.random.default_rng().random(len(view.types)) < self._share)
@@ -75,7 +80,8 @@ class ForgetsWhatItLearned(Wrong):
     ("wrong", "says"),
     [
         (ShedsWhenIdle, "idle"),
-        (DropsTooLittle, "was to drop"),
+        (DropsTooLittle, "was to drop 0.2 of what comes, and drops 0.0"),
+        (DropsTooMuch, r"was to drop 0\.2 of what comes, and drops 0\.(39|4)"),
         (DecidesByRealChance, "replayed"),
         (ForgetsWhatItLearned, "saved and read"),
         (DropsWhatMatters, "and chance"),
@@ -85,3 +91,37 @@ def test_the_contract_notices(wrong: type[Strategy], says: str, monkeypatch: pyt
     monkeypatch.setitem(STRATEGIES, "wrong", wrong)
     with pytest.raises(AssertionError, match=says):
         check_shedder(wrong)
+
+
+@pytest.mark.parametrize("name", ["hspice-pm", "hspice-w"])
+def test_hspice_keeps_to_the_contract_if_exact(name: str) -> None:
+    check_shedder(STRATEGIES[name], exact=True)
+
+
+@dataclass
+class Inexact(Wrong):
+    """Drops another amount unless it is exact."""
+
+    name: ClassVar[str] = "wrong"
+    factor: ClassVar[float] = 1.0
+    exact: bool = False
+
+    def aim(self, share: float, partitions: int = 1) -> None:
+        super().aim(min(1.0, share if self.exact else self.factor * share), partitions)
+
+
+class DropsMoreUnlessExact(Inexact):
+    factor = 4.0
+
+
+class DropsLessUnlessExact(Inexact):
+    factor = 0.9
+
+
+def test_what_is_not_exact_may_drop_more_and_no_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STRATEGIES, "wrong", DropsMoreUnlessExact)
+    with pytest.raises(AssertionError, match="and chance"):  # it is chance itself; its amount is right
+        check_shedder(DropsMoreUnlessExact)
+    monkeypatch.setitem(STRATEGIES, "wrong", DropsLessUnlessExact)
+    with pytest.raises(AssertionError, match=r"drops 0\.\d+ if exact, and else only 0\.1"):
+        check_shedder(DropsLessUnlessExact)

@@ -58,6 +58,26 @@ def test_hspice_pm_hides_what_is_at_most_the_threshold() -> None:
     assert hidden[0].tolist() == [[False, False], [True, True]]  # (state, pair)
 
 
+def test_of_equals_only_as_many_go_as_must_if_that_is_wanted() -> None:
+    # Six of ten pairs are worth nothing: all of them go where one must; if exact, a sixth of the events, from all runs.
+    tables, virtual = (np.array([[[0.0, 0.0], [0.1, 0.4]]]),), (np.array([[[3.0, 3.0], [3.0, 1.0]]]),)
+    view, at = view_of([0] * 6000, [0, 1] * 3000, 2), np.array([0, 1] * 3000)
+    for share, of_first, of_second in ((0.1, 1 / 6, 0.0), (0.6, 1.0, 0.0), (0.7, 1.0, 1 / 3)):
+        all_of_it, exact = HspicePM(tables, virtual), HspicePM(tables, virtual, exact=True)
+        hidden = []
+        for strategy in (all_of_it, exact):
+            strategy.aim(share)
+            decided = strategy.decide(view).hidden
+            assert decided is not None
+            hidden.append(decided[0])
+        assert (hidden[0] >= hidden[1]).all()
+        assert hidden[0][:, at == 0].all()
+        assert hidden[1][0, at == 0].mean() == hidden[1][1, at == 0].mean() == pytest.approx(of_first, abs=0.02)
+        assert hidden[1][0, at == 1].mean() == pytest.approx(of_second, abs=0.02)
+        assert hidden[0][0, at == 1].all() == (of_second > 0)
+        assert not hidden[0][1, at == 1].any()
+
+
 def test_hspice_w_sums_over_the_runs_of_a_window() -> None:
     # Two runs in s1 and one in s0: U = 1 · 0.5 + 2 · 0.1 = 0.7 (equation 5.4); the kernel compares it with u_th.
     tables, shares = (np.array([[[0.5, 0.1]]]),), np.array([[1.0]])

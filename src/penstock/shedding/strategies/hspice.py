@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from penstock.plan.tables import Floats
+from penstock.shedding.chance import uniform
 from penstock.shedding.deciding import by_state
 from penstock.shedding.strategies.strategy import Strategy
 from penstock.shedding.summing import Tables
-from penstock.shedding.thresholds import NOTHING, Occurrences
+from penstock.shedding.thresholds import NOTHING, Occurrences, Threshold
 from penstock.shedding.views import Decision, Effort, Level, View
 
 
@@ -39,6 +40,9 @@ class HspicePM(Strategy):
     Attributes:
         tables: per query (T, B, S) UT.
         virtual: per query (T, B, S) the virtual window: how often in a window an event meets a run in a state.
+        exact: whether of what is worth as much as the threshold only as much goes as must; if not, all of it goes, as
+            in the thesis, and nothing of worth has to for a while.
+        seed: of the choice among those, by event: it is the same in all windows and runs.
     """
 
     name: ClassVar[str] = "hspice-pm"
@@ -48,6 +52,8 @@ class HspicePM(Strategy):
     tables: tuple[Floats, ...]
     virtual: tuple[Floats, ...]
 
+    exact: bool = False
+    seed: int = 1
     def __post_init__(self) -> None:
         flat = [np.concatenate([each.reshape(-1) for each in group]) for group in (self.tables, self.virtual)]
         self._occurrences = Occurrences.of(*flat)
@@ -65,11 +71,12 @@ class HspicePM(Strategy):
 
     def aim(self, share: float, partitions: int = 1) -> None:
         """Find u_th = UT_th(ρ_v), where ρ_v = ρ · ws_v / ws of the virtual window are to go (section 5.2.1.3)."""
-        self._threshold = self._occurrences.threshold(share * self._occurrences.total, exact=False)
+        self._threshold = self._occurrences.threshold(share * self._occurrences.total, exact=self.exact)
 
     def decide(self, view: View) -> Decision:
         """Return from which runs an event is hidden (algorithm 5)."""
-        return Decision(hidden=tuple(by_state(table, view) <= self._threshold.below for table in self.tables))
+        most = most_that_goes(self._threshold, view, self.seed)
+        return Decision(hidden=tuple(by_state(table, view) <= most for table in self.tables))
 
 
 @dataclass
@@ -89,6 +96,9 @@ class HspiceW(Strategy):
         shares: per query (T, B) how many events of a type a cell has in a window, times the part that the query has in
             the runs that they meet. Over all queries these are the events of a window.
     """
+        exact: whether of what is worth as much as the threshold only as much goes as must; if not, all of it goes, as
+            in the thesis, and nothing of worth has to for a while.
+        seed: of the choice among those, by event: it is the same in all windows.
 
     name: ClassVar[str] = "hspice-w"
     level: ClassVar[Level] = "window"
@@ -99,6 +109,8 @@ class HspiceW(Strategy):
     shares: tuple[Floats, ...]
 
     def __post_init__(self) -> None:
+    exact: bool = False
+    seed: int = 1
         flat = [np.concatenate([each.reshape(-1) for each in group]) for group in (self.utilities, self.shares)]
         self._occurrences = Occurrences.of(*flat)
         self._threshold = NOTHING
@@ -116,12 +128,27 @@ class HspiceW(Strategy):
 
     def aim(self, share: float, partitions: int = 1) -> None:
         """Find the threshold (section 5.2.2.2)."""
-        self._threshold = self._occurrences.threshold(share * self._occurrences.total, exact=False)
+        self._threshold = self._occurrences.threshold(share * self._occurrences.total, exact=self.exact)
 
     def decide(self, view: View) -> Decision:
         """Return what an event is worth to the runs of a state; the kernel sums up (algorithm 6)."""
         worth = tuple(by_state(table, view) for table in self.tables)
-        return Decision(worth=worth, least=np.full(len(view), self._threshold.below))
+        return Decision(worth=worth, least=most_that_goes(self._threshold, view, self.seed))
+
+
+def most_that_goes(threshold: Threshold, view: View, seed: int) -> Floats:
+    """Return (n,) the utility up to which pairs go: the threshold for a share of the events, just less for the others.
+
+    Args:
+        threshold: what goes, and the share of what is worth just as much.
+        view: the pairs.
+        seed: of the choice, by event.
+    """
+    if threshold.share >= 1:
+        return np.full(len(view), threshold.below)
+    is_chosen = uniform(seed, view.numbers) < threshold.share
+    most: Floats = np.where(is_chosen, threshold.below, np.nextafter(threshold.below, -np.inf))[view.rows]
+    return most
 
 
 def parts_of_queries(events: Floats, virtual: Sequence[Floats]) -> tuple[Floats, ...]:
