@@ -10,6 +10,7 @@ import pytest
 
 from penstock.shedding.storing import ModelError, load, save
 from penstock.shedding.strategies.espice import Espice
+from penstock.shedding.strategies.hspice import HspicePM, HspiceW
 
 
 @pytest.fixture
@@ -26,6 +27,38 @@ def test_another_version_is_refused(model: Path) -> None:
         ModelError, match=r"has format 99, and this version of penstock reads .*\n  fix: train it again"
     ):
         load(model)
+
+
+@pytest.mark.parametrize("kind", [HspicePM, HspiceW])
+def test_a_model_whose_arrays_meant_something_else_is_refused(kind: type[HspicePM | HspiceW], tmp_path: Path) -> None:
+    table = np.array([[[0.5, 0.0]]])
+    made = HspicePM((table,), (table,)) if kind is HspicePM else HspiceW((table,), (table[..., 0],), (table[..., 1],))
+    save(made, tmp_path)
+    assert load(tmp_path)[0].name == kind.name
+    file = tmp_path / "model.json"
+    whole = json.loads(file.read_text())
+    del whole["strategy_version"]  # as it was before
+    file.write_text(json.dumps(whole))
+    told = (
+        f"has version 1 of a model of {kind.name}, and this version of penstock reads version 2\n  fix: train it again"
+    )
+    with pytest.raises(ModelError, match=told):
+        load(tmp_path)
+
+
+def test_a_model_that_is_newer_than_penstock_is_refused(model: Path) -> None:
+    file = model / "model.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"strategy_version": 7}))
+    with pytest.raises(ModelError, match=r"has version 7 of a model of espice, .* reads version 1\n  fix: train it"):
+        load(model)
+
+
+def test_a_model_of_before_versions_is_read_if_nothing_has_changed(model: Path) -> None:
+    file = model / "model.json"
+    whole = json.loads(file.read_text())
+    del whole["strategy_version"]
+    file.write_text(json.dumps(whole))
+    assert load(model)[0].name == "espice"
 
 
 def test_a_missing_array_is_named(model: Path) -> None:

@@ -40,8 +40,8 @@ def save(strategy: Strategy, path: str | Path, about: Mapping[str, Any] | None =
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array, allow_pickle=False)
     whole = {
-        "format": FORMAT, "version": VERSION, "strategy": strategy.name, "values": values,
-        "arrays": sorted(arrays), "about": dict(about or {}),
+        "format": FORMAT, "version": VERSION, "strategy": strategy.name, "strategy_version": strategy.version,
+        "values": values, "arrays": sorted(arrays), "about": dict(about or {}),
     }  # fmt: skip
     (folder / _FILE).write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -62,8 +62,15 @@ def load(path: str | Path) -> tuple[Strategy, dict[str, Any]]:
                 f"{folder} has format {whole['version']}, and this version of penstock reads format {VERSION}\n"
                 "  fix: train it again"
             )
+        kind = STRATEGIES[whole["strategy"]]
+        version = whole.get("strategy_version", 1)  # it was not written before there was a second one
+        if version != kind.version:
+            raise ModelError(
+                f"{folder} has version {version} of a model of {kind.name}, and this version of penstock reads "
+                f"version {kind.version}\n  fix: train it again"
+            )
         arrays = {name: read_array(folder / f"{_checked(name)}.npy") for name in whole["arrays"]}
-        strategy = _put_together(STRATEGIES[whole["strategy"]], whole["values"], "", arrays)
+        strategy = _put_together(kind, whole["values"], "", arrays)
     except FileNotFoundError as error:
         missing = Path(str(error.filename)).name
         raise ModelError(f"{folder} holds no whole model: there is no {missing}{_ANOTHER}") from error

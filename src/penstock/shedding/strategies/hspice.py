@@ -48,12 +48,13 @@ class HspicePM(Strategy):
     name: ClassVar[str] = "hspice-pm"
     level: ClassVar[Level] = "run"
     effort: ClassVar[Effort] = Effort(per="run")
+    version: ClassVar[int] = 2  # has `exact` and `seed`
 
     tables: tuple[Floats, ...]
     virtual: tuple[Floats, ...]
-
     exact: bool = False
     seed: int = 1
+
     def __post_init__(self) -> None:
         flat = [np.concatenate([each.reshape(-1) for each in group]) for group in (self.tables, self.virtual)]
         self._occurrences = Occurrences.of(*flat)
@@ -95,22 +96,23 @@ class HspiceW(Strategy):
         utilities: per query (T, B) of an event in a window to the query, with the mean number of runs.
         shares: per query (T, B) how many events of a type a cell has in a window, times the part that the query has in
             the runs that they meet. Over all queries these are the events of a window.
-    """
         exact: whether of what is worth as much as the threshold only as much goes as must; if not, all of it goes, as
             in the thesis, and nothing of worth has to for a while.
         seed: of the choice among those, by event: it is the same in all windows.
+    """
 
     name: ClassVar[str] = "hspice-w"
     level: ClassVar[Level] = "window"
     effort: ClassVar[Effort] = Effort(per="state")
+    version: ClassVar[int] = 2  # has utilities and shares by query, `exact` and `seed`
 
     tables: tuple[Floats, ...]
     utilities: tuple[Floats, ...]
     shares: tuple[Floats, ...]
-
-    def __post_init__(self) -> None:
     exact: bool = False
     seed: int = 1
+
+    def __post_init__(self) -> None:
         flat = [np.concatenate([each.reshape(-1) for each in group]) for group in (self.utilities, self.shares)]
         self._occurrences = Occurrences.of(*flat)
         self._threshold = NOTHING

@@ -26,12 +26,14 @@ class Strategy(ABC):
         level: what it drops: events of the stream; events from windows; events from runs; whole runs.
         effort: what a decision costs.
         follows: whether it must see all events, also when nothing is shed.
+        version: of its fields: one more whenever they, or what they mean, change, so that older files are refused.
     """
 
     name: ClassVar[str]
     level: ClassVar[Level]
     effort: ClassVar[Effort] = Effort()
     follows: ClassVar[bool] = False
+    version: ClassVar[int] = 1
 
     @classmethod
     @abstractmethod
