@@ -131,9 +131,8 @@ def worked_off(frame: DataFrame, batch_id: int) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-@pytest.mark.parametrize("kind", ["spark", "connect"])
-def test_a_real_stream(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    session: SparkSession = request.getfixturevalue(kind)
+def test_a_real_stream(either: SparkSession, tmp_path: Path) -> None:
+    session = either
     start = 1_700_000_000_000_000
     for number in range(2):
         times: Any = pa.array([start + (10 * number + k) * 1_000_000 for k in range(10)]).cast(
