@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from penstock.cli import app
 from penstock.shedding.storing import load
 from penstock.shedding.strategies.catalogue import STRATEGIES
+from penstock.shedding.strategies.espice import Espice
 
 QUERY = "PATTERN SEQ(A a, B b) WHERE a.v < b.v WITHIN 2 s"
 WINDOWED = f"{QUERY} WINDOW 2 s EVERY 1 s"
@@ -83,6 +84,28 @@ def test_a_model_as_json(history: Path, tmp_path: Path) -> None:
     assert max(table["values"][table["rows"].index("C")]) == 0 < max(table["values"][table["rows"].index("A")])
     shown = CliRunner().invoke(app, ["train", "--show", str(tmp_path / "model"), "--json"])
     assert json.loads(shown.stdout) == facts
+
+
+def test_weights_say_what_matches_are_worth(history: Path, tmp_path: Path) -> None:
+    """An A of the one query and a B of the other one: what they are worth goes with the weights."""
+    words = [str(history), "--strategy", "espice", "--type", "kind", "--time", "at"]
+    for name, pattern in (("one", "SEQ(A a, C c)"), ("other", "SEQ(B b, C c)")):
+        (tmp_path / f"{name}.cep").write_text(f"PATTERN {pattern} WITHIN 2 s")
+        words += ["--query", str(tmp_path / f"{name}.cep")]
+    worth = []
+    for weights in (["--weight", "3", "--weight", "1"], ["--weight", "1", "--weight", "3"]):
+        code, output = run(*words, *weights, "--out", str(tmp_path / "model"))
+        assert code == 0, output
+        made, facts = load(tmp_path / "model")
+        assert isinstance(made, Espice)
+        assert facts["weights"] == [float(weights[1]), float(weights[3])]
+        of_types = made.utilities.sum(axis=1)
+        worth.append(of_types[facts["types"].index("A")] / of_types[facts["types"].index("B")])
+    assert worth[0] > 1.5 > 1 / 1.5 > worth[1]
+    for wrong in (["--weight", "3"], ["--weight", "3", "--weight", "0"]):
+        code, output = run(*words, *wrong, "--out", str(tmp_path / "model"))
+        assert code == 2
+        assert "give a --weight above 0 for each" in " ".join(output.split())
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,9 @@ def train(
     ] = None,
     strategy: Annotated[str, typer.Option(help="What the model is for.")] = "espice",
     out: Annotated[Path | None, typer.Option("--out", help="The folder to write the model to.")] = None,
+    weight: Annotated[
+        list[float] | None, typer.Option("--weight", help="What a match is worth: one for each --query, or none.")
+    ] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="A key, as PARTITION BY has it.")] = None,
     type_name: Annotated[str, typer.Option("--type", help="The column with the type of an event.")] = "type",
     time: Annotated[str, typer.Option("--time", help="The column with its time.")] = "ts",
@@ -48,7 +51,7 @@ def train(
             return
         if history is None or not query or out is None:
             raise typer.BadParameter("give a history, --query and --out; or --show MODEL")
-        queries = _queries(query, by or [])
+        queries = _queries(query, weight or [1.0] * len(query), by or [])
         options: dict[str, Any] = {"attributes": tuple(attribute or ())} if strategy.startswith("gspice") else {}
         learn = _with_spark if spark else _in_memory
         fitted, rows = learn(strategy, queries, history, type_name, time, bins, options)
@@ -59,13 +62,15 @@ def train(
         _show(out, html, as_json)
 
 
-def _queries(files: list[Path], by: list[str]) -> list[tuple[ast.Query, float]]:
+def _queries(files: list[Path], weights: list[float], by: list[str]) -> list[tuple[ast.Query, float]]:
+    if len(weights) != len(files) or min(weights) <= 0:
+        raise typer.BadParameter(f"there are {len(files)} queries; give a --weight above 0 for each, or none")
     found = []
-    for file in files:
+    for file, weight in zip(files, weights, strict=True):
         query = parse(read_text(str(file), str(file)), file.stem)
         if by and not query.partition:
             query = replace(query, partition=tuple(map(ast.Name, by)), source=None)
-        found.append((query, 1.0))
+        found.append((query, weight))
     return found
 
 
