@@ -20,7 +20,8 @@ from penstock.spark.worker.results import LATENCIES, LATENCY_MS
 
 COUNTS = {"rows": 100, "processed": 80, "late": 3, "malformed": 2, "shed": 5, "matches": 7, "runs": 11, "held": 20}
 REASONS = {
-    "shed_early": 3, "shed_overdue": 2, "shed_runs": 40, "shed_partly": 1, "judged": 8, "judged_lost": 2, "ended": 6,
+    "shed_early": 3, "shed_overdue": 2, "shed_runs": 40, "shed_partly": 1, "judged_rows": 9,
+    "judged": 8, "judged_lost": 2, "ended": 6,
 }  # fmt: skip
 QUERY, OTHER = UUID(int=1), UUID(int=2)
 

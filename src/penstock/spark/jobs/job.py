@@ -32,6 +32,7 @@
     bound = "2 s"
     strategy = "espice"             # see penstock.Shedding; random-event needs no model
     model = "model"                 # a folder that penstock train wrote
+    drift = "matches"               # tells when it is out of date; or ADWIN, KSWIN, PageHinkley (of river), or none
 
     [run]
     checkpoint = "state"            # where a stream goes on from; mode = "batch" needs none

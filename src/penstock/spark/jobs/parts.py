@@ -20,7 +20,9 @@ from penstock.errors import QueryError
 from penstock.pattern import ast
 from penstock.pattern.parser import parse_span
 from penstock.shedding.configuration import Shedding
+from penstock.shedding.drift import LibraryDrift
 from penstock.shedding.strategies.catalogue import STRATEGIES
+from penstock.spark.drifting import DriftWatch
 
 AVAILABLE_NOW = "available-now"
 
@@ -219,6 +221,8 @@ class Keeping(Part):
 
     Attributes:
         model: the folder of a model, as `penstock train` writes it.
+        drift: what tells that it is out of date: "matches", or a detector of river; "none": nothing does. See
+            `penstock.spark.drifting.DriftWatch`.
     """
 
     bound: Duration
@@ -226,6 +230,17 @@ class Keeping(Part):
     model: str | None = None
     f: Annotated[float, Field(gt=0, lt=1)] = 0.8
     seed: int = 1
+    drift: Literal["matches", "ADWIN", "KSWIN", "PageHinkley", "none"] = "matches"
+
+    def drift_watch(self) -> DriftWatch | None:
+        """Return what watches the model; None if there is none, or nothing is to watch it.
+
+        Raises:
+            PenstockError: the detector is one of river, and river is not installed.
+        """
+        if self.model is None or self.drift == "none":
+            return None
+        return DriftWatch(None if self.drift == "matches" else LibraryDrift(self.drift))
 
     def shedding(self) -> Shedding:
         """Return it as `detect` takes it."""
