@@ -445,10 +445,9 @@ def in_one_process(events: list[dict[str, Any]]) -> Counter[Any]:
     return Counter(tuple(match.events[v][0] for v in ("a", "b")) for match in engine.process(table) + engine.flush())
 
 
-@pytest.mark.xdist_group("spark")
 def test_interrupted_and_resumed(tmp_path: Path) -> None:
     """Ctrl-C after some batches, then another run to the end: complete, and nothing twice."""
-    events = write_events(tmp_path / "in", range(8))
+    events = write_events(tmp_path / "in", range(6))
     job = written(
         tmp_path,
         changed(
@@ -457,7 +456,7 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
             spark=SPARK,
         ),
     )
-    first = detect_command(job, TRIGGER="3 s")
+    first = detect_command(job, TRIGGER="2 s")
     assert first.stdout is not None
     seen = [json.loads(first.stdout.readline()) for _ in range(2)]
     first.send_signal(signal.SIGINT)
@@ -467,13 +466,13 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
     assert "stopping after this batch" in err
     assert [each["batch"] for each in objects[:-1]] == list(range(len(objects) - 1))
     assert objects[-1]["summary"]["stopped"]
-    assert len(objects) - 1 < 8
+    assert len(objects) - 1 < 6
 
     second = detect_command(job, TRIGGER="available-now")
     out, err = second.communicate(timeout=300)
     assert second.returncode == 0, err
     rest = [json.loads(text) for text in out.splitlines()]
-    assert [each["batch"] for each in rest[:-1]] == list(range(len(objects) - 1, 8))
+    assert [each["batch"] for each in rest[:-1]] == list(range(len(objects) - 1, 6))
     assert all(each["adds_up"] for each in [*objects[:-1], *rest[:-1]])
     assert not rest[-1]["summary"]["stopped"]
     matches = pq.read_table(tmp_path / "matches").to_pylist()
@@ -509,7 +508,6 @@ def test_numbers_of_spark_as_events(spark: SparkSession, tmp_path: Path) -> None
     assert sorted(found) == [(number, number + 3) for number in range(0, rows - 3, 2)]
 
 
-@pytest.mark.xdist_group("spark")
 def test_a_sink_that_cannot_be_reached(tmp_path: Path) -> None:
     """The stream fails in Spark's own threads, and the user reads one line."""
     write_events(tmp_path / "in", range(1))
