@@ -33,10 +33,10 @@ demo: $(SYNCED)
 	@$(BIN)/penstock demo
 
 test: $(SYNCED)
-	@$(BIN)/pytest -n 2 --doctest-modules tests src
+	@$(BIN)/pytest -n 2 --dist loadgroup --doctest-modules tests src
 
 test-all: $(SYNCED)
-	@$(BIN)/pytest -n 2 --doctest-modules -m "not kafka" tests src
+	@$(BIN)/pytest -n 2 --dist loadgroup --doctest-modules -m "not kafka" tests src
 
 test-kafka: $(SYNCED)
 	@$(BIN)/pytest -m "$(KAFKA)" tests

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import settings
-from xdist.scheduler import LoadScopeScheduling
 
 # `make test` tries the same examples each time: whether a change may land does not hang on luck. `make test-all` tries
 # new ones.
 settings.register_profile("fixed", derandomize=True)
+
+SESSIONS = {"spark", "connect", "connect_session", "connect_url", "either"}  # fixtures that start a JVM
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -18,14 +17,12 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("fixed")
 
 
-class OneWorkerForSpark(LoadScopeScheduling):  # type: ignore[misc] # it has no types
-    """Sends the tests that start Spark to one worker, which then has one JVM; others go wherever there is room."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Send the tests that share sessions of Spark to one worker (`--dist loadgroup`).
 
-    def _split_scope(self, nodeid: str) -> str:
-        needs_spark = nodeid.startswith("tests/spark/") and not nodeid.startswith("tests/spark/test_workers.py")
-        return "spark" if needs_spark else nodeid
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneWorkerForSpark:
-    return OneWorkerForSpark(config, log)
+    All others go where there is room, also those that start a Spark of their own.
+    """
+    for item in items:
+        if SESSIONS & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group("spark"))

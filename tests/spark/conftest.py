@@ -77,6 +77,13 @@ def connect(connect_session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> S
     return connect_session
 
 
+@pytest.fixture(params=["classic", "connect"])
+def either(request: pytest.FixtureRequest) -> SparkSession:
+    """Both, one after the other."""
+    found: SparkSession = request.getfixturevalue("spark" if request.param == "classic" else "connect")
+    return found
+
+
 def _server_command(port: int) -> list[str]:
     settings = {
         "spark.connect.grpc.binding.address": LOOPBACK,

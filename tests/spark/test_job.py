@@ -23,9 +23,13 @@ import penstock as pk
 import penstock.spark.jobs.job as job_module
 from penstock.cli import app
 from penstock.errors import QueryError
+from penstock.pattern.parser import parse
+from penstock.runtime.learning import about, learned
+from penstock.shedding.storing import save
+from penstock.spark import DetectError
 from penstock.spark.jobs.job import Job, JobError
 from penstock.spark.jobs.parts import FileSource, KafkaSink
-from penstock.spark.jobs.running import run
+from penstock.spark.jobs.running import detected, run
 from penstock.spark.progress import Progress
 
 QUERY = "PATTERN SEQ(Small a, Large b) WHERE b.amount > 10 * a.amount WITHIN 5 s PARTITION BY card RETURN a.id AS one"
@@ -91,6 +95,20 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ),
     (changed(detect={"query": QUERY, "buckets": 0}), "detect.buckets: 0 is no number of things; write 1 or more"),
     (changed(detect={"query": 5}), "detect.query: 5 is no text; write it in quotes"),
+    (
+        changed(detect={"query": [QUERY, QUERY], "weights": [2]}),
+        "detect: there are 2 queries and 1 weights; write one for each, or none",
+    ),
+    (
+        changed(detect={"query": QUERY, "weights": [0]}),
+        "detect.weights: [0] are no weights; write numbers above 0, such as [2, 1.5]",
+    ),
+    (
+        changed(shedding={"bound": "2 s", "f": 1.0}),
+        "shedding.f: 1.0 is too much; write a number below 1",
+    ),
+    (changed(shedding={"bound": "2 s", "f": 0}), "shedding.f: 0 is too little; write a number above 0"),
+    (changed(shedding={"bound": "2 s", "f": "x"}), "shedding.f: 'x' is no number; write one without quotes"),
     (changed(run={}), 'run: a stream goes on from its checkpoint; write checkpoint = "folder"'),
     (changed(run={"mode": "batch", "trigger": "1 s"}), "run: a batch has no checkpoint and no trigger; leave them out"),
     (changed(run={"mode": "once"}), "run.mode: 'once' is not known; write stream or batch"),
@@ -358,6 +376,32 @@ def test_sources_that_cannot_be_read(source: dict[str, Any], message: str, spark
     assert str(caught.value).startswith(message)
 
 
+def test_weights_are_those_of_the_model(spark: SparkSession, tmp_path: Path) -> None:
+    """The model has them; others would change nothing, and nobody would notice."""
+    (tmp_path / "in").mkdir()
+    history = {
+        "type": ["Small", "Large"] * 50, "ts": list(range(0, 10**8, 10**6)), "card": ["x"] * 100,
+        "amount": [1.0, 100.0] * 50, "id": list(range(100)),
+    }  # fmt: skip
+    queries = [(parse(QUERY, "one"), 2.0), (parse(QUERY, "other"), 1.0)]
+    fitted = learned("espice", queries, history)
+    save(fitted.strategy, tmp_path / "model", about(fitted, queries, 100))
+
+    def job(weights: list[float]) -> Job:
+        asked = {"query": [QUERY, QUERY], "weights": weights, "arrival": "ts"}
+        keeping = {"bound": "2 s", "strategy": "espice", "model": "model"}
+        return Job.of(changed(detect=asked, shedding=keeping, run=STREAM), tmp_path)
+
+    for weights in ([], [2.0, 1.0]):
+        assert detected(job(weights), spark).isStreaming
+    with pytest.raises(DetectError) as caught:
+        detected(job([1.0, 2.0]), spark)
+    assert str(caught.value) == (
+        "the model of espice was trained with the weights 2, 1, and the queries have 1, 2\n"
+        "  fix: penstock train … --weight 1 --weight 2"
+    )
+
+
 def test_a_query_that_does_not_fit(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     wrong = QUERY.replace("b.amount", "b.amuont")
@@ -401,10 +445,9 @@ def in_one_process(events: list[dict[str, Any]]) -> Counter[Any]:
     return Counter(tuple(match.events[v][0] for v in ("a", "b")) for match in engine.process(table) + engine.flush())
 
 
-@pytest.mark.xdist_group("spark")
 def test_interrupted_and_resumed(tmp_path: Path) -> None:
     """Ctrl-C after some batches, then another run to the end: complete, and nothing twice."""
-    events = write_events(tmp_path / "in", range(8))
+    events = write_events(tmp_path / "in", range(6))
     job = written(
         tmp_path,
         changed(
@@ -413,7 +456,7 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
             spark=SPARK,
         ),
     )
-    first = detect_command(job, TRIGGER="3 s")
+    first = detect_command(job, TRIGGER="2 s")
     assert first.stdout is not None
     seen = [json.loads(first.stdout.readline()) for _ in range(2)]
     first.send_signal(signal.SIGINT)
@@ -423,13 +466,13 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
     assert "stopping after this batch" in err
     assert [each["batch"] for each in objects[:-1]] == list(range(len(objects) - 1))
     assert objects[-1]["summary"]["stopped"]
-    assert len(objects) - 1 < 8
+    assert len(objects) - 1 < 6
 
     second = detect_command(job, TRIGGER="available-now")
     out, err = second.communicate(timeout=300)
     assert second.returncode == 0, err
     rest = [json.loads(text) for text in out.splitlines()]
-    assert [each["batch"] for each in rest[:-1]] == list(range(len(objects) - 1, 8))
+    assert [each["batch"] for each in rest[:-1]] == list(range(len(objects) - 1, 6))
     assert all(each["adds_up"] for each in [*objects[:-1], *rest[:-1]])
     assert not rest[-1]["summary"]["stopped"]
     matches = pq.read_table(tmp_path / "matches").to_pylist()
@@ -465,7 +508,6 @@ def test_numbers_of_spark_as_events(spark: SparkSession, tmp_path: Path) -> None
     assert sorted(found) == [(number, number + 3) for number in range(0, rows - 3, 2)]
 
 
-@pytest.mark.xdist_group("spark")
 def test_a_sink_that_cannot_be_reached(tmp_path: Path) -> None:
     """The stream fails in Spark's own threads, and the user reads one line."""
     write_events(tmp_path / "in", range(1))

@@ -20,7 +20,8 @@ from penstock.spark.worker.results import LATENCIES, LATENCY_MS
 
 COUNTS = {"rows": 100, "processed": 80, "late": 3, "malformed": 2, "shed": 5, "matches": 7, "runs": 11, "held": 20}
 REASONS = {
-    "shed_early": 3, "shed_overdue": 2, "shed_runs": 40, "shed_partly": 1, "judged": 8, "judged_lost": 2, "ended": 6,
+    "shed_early": 3, "shed_overdue": 2, "shed_runs": 40, "shed_partly": 1, "judged_rows": 9,
+    "judged": 8, "judged_lost": 2, "ended": 6,
 }  # fmt: skip
 QUERY, OTHER = UUID(int=1), UUID(int=2)
 
@@ -131,9 +132,8 @@ def worked_off(frame: DataFrame, batch_id: int) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-@pytest.mark.parametrize("kind", ["spark", "connect"])
-def test_a_real_stream(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    session: SparkSession = request.getfixturevalue(kind)
+def test_a_real_stream(either: SparkSession, tmp_path: Path) -> None:
+    session = either
     start = 1_700_000_000_000_000
     for number in range(2):
         times: Any = pa.array([start + (10 * number + k) * 1_000_000 for k in range(10)]).cast(

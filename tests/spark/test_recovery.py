@@ -25,6 +25,7 @@ from tests.spark.test_detect import KEYED, ended, files
 ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 900
 KILLS = 3
+OFFSETS = "checkpoint/offsets/*"  # a file for each batch that was begun
 
 
 def committed(folder: Path) -> int:
@@ -41,27 +42,37 @@ def start(folder: Path, log: Path, *kafka: str) -> subprocess.Popen[bytes]:
         )  # fmt: skip
 
 
+def is_in_a_batch(folder: Path) -> bool:
+    """Return whether Spark has begun a batch, by its log of offsets, that it has not recorded as done."""
+    return any(path.name.isdigit() and int(path.name) >= committed(folder) for path in folder.glob(OFFSETS))
+
+
 def kill_after(driver: subprocess.Popen[bytes], folder: Path, batches: int, seconds: float) -> bool:
-    """Kill a driver, with its JVM, some time after it has done some more batches; return whether it was still there."""
+    """Kill a driver, with its JVM, some time after it has done some more batches; return whether it was in a batch."""
     wanted = committed(folder) + batches
     while committed(folder) < wanted:
-        if driver.poll() is not None:
-            return False
+        assert driver.poll() is None, "it has ended before it was killed"
         time.sleep(0.02)
     time.sleep(seconds)
-    is_there = driver.poll() is None
+    assert driver.poll() is None, "it has ended before it was killed"
     os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()
-    return is_there
+    return is_in_a_batch(folder)
 
 
 def survive(folder: Path, kills: int, *kafka: str) -> None:
-    """Run a stream to its end with drivers that are killed so many times."""
-    random, log = Random(kills), folder / "driver.log"
-    for _ in range(kills):
-        driver = start(folder, log, *kafka)
-        assert kill_after(driver, folder, random.randint(1, 2), random.random()), log.read_text()[-3000:]
-    assert start(folder, log, *kafka).wait(LIMIT_SECONDS) == 0, log.read_text()[-3000:]
+    """Run a stream to its end with drivers that are killed so many times, most of them in a batch."""
+    random, log, in_a_batch = Random(kills), folder / "driver.log", 0
+    try:
+        for _ in range(kills):
+            driver = start(folder, log, *kafka)
+            in_a_batch += kill_after(driver, folder, random.randint(1, 2), random.random())
+        assert start(folder, log, *kafka).wait(LIMIT_SECONDS) == 0
+    except AssertionError:
+        print(log.read_text()[-3000:])
+        raise
+    print(f"{in_a_batch} of {kills} drivers were killed in a batch")
+    assert in_a_batch > kills // 2, "most were killed between two batches, which is no trouble"
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
@@ -72,7 +83,8 @@ def test_a_driver_that_is_killed_again_and_again_loses_and_doubles_nothing(
     files(ended(table), tmp_path / "in", count)
     frame_of(spark, table.slice(0, 1), tmp_path / "schema")
     survive(tmp_path, kills)
-    assert committed(tmp_path) >= count
+    # The source notes its next file before Spark notes the batch: a kill between the two makes one batch of two files.
+    assert committed(tmp_path) >= count - kills
     assert on_spark(spark.read.parquet(str(tmp_path / "out")), KEYED) == in_one_process(KEYED, table)
 
 

@@ -40,7 +40,8 @@ def found(
                     matches.add((row["k"], *(row[v][0]["id"] for v in "abc")))
                 elif row[COUNTS] is not None:
                     totals = {
-                        name: row[COUNTS][name] + totals.get(name, 0) for name in ("shed", "judged", "judged_lost")
+                        name: row[COUNTS][name] + totals.get(name, 0)
+                        for name in ("shed", "judged_rows", "judged", "judged_lost")
                     }
         blob = bucket.snapshot()
         if restored:
@@ -67,6 +68,10 @@ def test_what_would_be_lost_of_marked_keys_is_counted(name: str, history: Any) -
     of_mine = {match for match in truth if match[0] in mine}
     assert {match for match in matches if match[0] in mine} == of_mine
     assert counts["judged"] == len(of_mine)
+    kinds = dict(enumerate(np.concatenate([events(ROWS, b * ROWS)["type"] for b in range(3)])))
+    assert counts["judged_rows"] == sum(
+        key_of[row] in mine and kinds[row] != "D" for row in range(ROWS, 2 * ROWS)
+    )  # D is in no query
     without = replace(spec, shed=replace(spec.shed, unshed=0.0))
     gone = found(without, blob_with(without, slow(ROWS, 1_000_000)))[1]
     assert counts["judged_lost"] == sum(any(row in gone for row in match[1:]) for match in of_mine) > 0

@@ -78,12 +78,13 @@ class LibraryDrift:
     """
 
     method: str = "ADWIN"
-    _detector: Any = field(default=None, init=False)
+    _detector: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._detector = _made(self.method)
 
     def observe(self, value: float) -> bool:
         """Take the number of matches of a window that was not shed."""
-        if self._detector is None:
-            self._detector = _made(self.method)
         self._detector.update(value)
         return bool(self._detector.drift_detected)
 

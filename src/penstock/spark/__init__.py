@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.spark.columns import DetectError
     from penstock.spark.detecting import detect
+    from penstock.spark.drifting import DriftWatch
     from penstock.spark.generating import generated
     from penstock.spark.jobs.job import Job, JobError
     from penstock.spark.jobs.running import RunError, run
@@ -21,15 +22,16 @@ if TYPE_CHECKING:
     from penstock.spark.training.scoring import ScoreError, score
 
 __all__ = [
-    "CheckpointId", "DetectError", "Fanout", "FilesByBatch", "Job", "JobError", "KafkaOnce", "KafkaRepeating",
-    "Listener", "Model", "ModelError", "ParquetByBatch", "PostgresOnce", "Progress", "RunError", "ScoreError",
-    "SinkError", "collect", "detect", "generated", "learn", "output", "run", "score", "tasks",
+    "CheckpointId", "DetectError", "DriftWatch", "Fanout", "FilesByBatch", "Job", "JobError", "KafkaOnce",
+    "KafkaRepeating", "Listener", "Model", "ModelError", "ParquetByBatch", "PostgresOnce", "Progress", "RunError",
+    "ScoreError", "SinkError", "collect", "detect", "generated", "learn", "output", "run", "score", "tasks",
 ]  # fmt: skip
 
 # Where each name comes from. It is loaded at first use: workers come here for a part of it only.
 _ELSEWHERE = {
     "CheckpointId": "penstock.spark.sinks.once",
     "DetectError": "penstock.spark.columns",
+    "DriftWatch": "penstock.spark.drifting",
     "Fanout": "penstock.spark.sinks.once",
     "FilesByBatch": "penstock.spark.sinks.once",
     "Job": "penstock.spark.jobs.job",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 METRIC = "penstock"  # the name under which `detect` observes its counts, unless it is told another
 _SHED = ("shed_early", "shed_overdue", "shed_runs", "shed_partly")
-_JUDGED = ("judged", "judged_lost")
+_JUDGED = ("judged_rows", "judged", "judged_lost")
 _SUMMED = ("rows", "processed", "late", "malformed", "shed", *_SHED, *_JUDGED, "matches", "ended")
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,8 @@ class Progress:
         shed_overdue: those of them that could not be on time any more.
         shed_runs: runs that were dropped on purpose.
         shed_partly: rows that were hidden from some runs; they count as processed.
-        judged: matches of keys that are never shed, from which the loss is estimated.
+        judged_rows: processed rows of keys that are never shed.
+        judged: their matches, from which the loss is estimated.
         judged_lost: those of them that would have been lost otherwise; see `estimated_loss`.
         matches: how many were found.
         ended: runs that ended without a match, if they are asked for.
@@ -76,6 +77,7 @@ class Progress:
     shed_runs: int = 0
     shed_partly: int = 0
     ended: int = 0
+    judged_rows: int = 0
     judged: int = 0
     judged_lost: int = 0
 
@@ -168,6 +170,7 @@ class Totals:
     shed_overdue: int = 0
     shed_runs: int = 0
     shed_partly: int = 0
+    judged_rows: int = 0
     judged: int = 0
     judged_lost: int = 0
     matches: int = 0

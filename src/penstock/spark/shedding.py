@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ from penstock.errors import PenstockError
 from penstock.pattern import ast
 from penstock.shedding.configuration import Fitted, Shedding
 from penstock.shedding.overload.batches import BatchBound
+from penstock.shedding.storing import load
 from penstock.shedding.strategies.catalogue import strategy_of
 from penstock.shedding.strategies.chance import RandomRun
 from penstock.shedding.strategies.gspice import Gspice
@@ -60,6 +62,7 @@ def shed_of(shed: Shedding, spec: Spec, columns: Columns, *, is_shown: bool) -> 
     if in_windows is not None:
         _check_windows(strategy, queries)
     _check_model(fitted, [len(states) for states in engine.states])
+    _check_weights(shed, [weight for _, weight in spec.queries])
     attributes = attributes_of(shed)
     missing = [name for name in attributes if columns.kinds().get(name) not in ("int", "float", "bool")]
     if missing:
@@ -130,6 +133,23 @@ def _check_model(fitted: Fitted, states: Sequence[int]) -> None:
             f"the model of {strategy.name} is of queries with {known} states, and these have {list(states)}\n"
             "  fix: train it with the same queries, in the same order"
         )
+
+
+def _check_weights(shed: Shedding, weights: Sequence[float]) -> None:
+    """Refuse weights that are not those of the model: it is the model that has them, so others would change nothing."""
+    if not isinstance(shed.model, Path | str) or all(weight == 1 for weight in weights):
+        return
+    trained = load(shed.model)[1].get("weights")
+    if trained is not None and list(trained) != list(weights):
+        options = " ".join(f"--weight {weight:g}" for weight in weights)
+        raise DetectError(
+            f"the model of {shed.strategy} was trained with the weights {_listed(trained)}, and the queries have "
+            f"{_listed(weights)}\n  fix: penstock train … {options}"
+        )
+
+
+def _listed(weights: Sequence[float]) -> str:
+    return ", ".join(f"{weight:g}" for weight in weights)
 
 
 def _states_of(strategy: Any) -> list[int] | None:

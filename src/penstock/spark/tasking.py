@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from penstock.spark.session import session
@@ -23,14 +26,28 @@ def tasks(
         work: must pickle, as items and results must.
         items: what to do it for.
         at_once: how many tasks are given to Spark at a time.
-        spark: the session; None: one on this machine.
+        spark: the session, of Spark Connect, too; None: one on this machine.
     """
-    context = (spark or session("penstock-tasks", at_once)).sparkContext
+    running = spark or session("penstock-tasks", at_once)
 
     def one(item: T) -> R:
-        found: list[R] = context.parallelize([item], 1).map(work).collect()
-        return found[0]
+        (row,) = running.range(0, 1, 1, 1).mapInArrow(_Task(work, item), "result binary").collect()
+        found: R = pickle.loads(row.result)  # of our own worker
+        return found
 
     with ThreadPoolExecutor(at_once) as pool:
         for done in as_completed([pool.submit(one, item) for item in items]):
             yield done.result()
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A piece of work for an item; what `mapInArrow` calls, with one row."""
+
+    work: Callable[[Any], Any]
+    item: Any
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for _ in range(len(batch)):
+                yield pa.record_batch({"result": pa.array([pickle.dumps(self.work(self.item))], pa.binary())})

@@ -9,6 +9,7 @@
 
     [detect]                        # see penstock.spark.detect
     query_file = "fraud.cep"        # or query = "PATTERN …"; both may be lists
+    weights = [2.0]                 # what their matches are worth, as the model of [shedding] was trained with
     time = "ts"
     by = "card"                     # a name or a list
     watermark = "10 s"
@@ -31,6 +32,7 @@
     bound = "2 s"
     strategy = "espice"             # see penstock.Shedding; random-event needs no model
     model = "model"                 # a folder that penstock train wrote
+    drift = "matches"               # tells when it is out of date; or ADWIN, KSWIN, PageHinkley (of river), or none
 
     [run]
     checkpoint = "state"            # where a stream goes on from; mode = "batch" needs none

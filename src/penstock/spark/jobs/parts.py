@@ -20,7 +20,9 @@ from penstock.errors import QueryError
 from penstock.pattern import ast
 from penstock.pattern.parser import parse_span
 from penstock.shedding.configuration import Shedding
+from penstock.shedding.drift import LibraryDrift
 from penstock.shedding.strategies.catalogue import STRATEGIES
+from penstock.spark.drifting import DriftWatch
 
 AVAILABLE_NOW = "available-now"
 
@@ -55,8 +57,16 @@ def _flat(value: Any) -> Any:
     return found
 
 
+def _weights(value: Any) -> tuple[float, ...]:
+    given = value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(each, int | float) and not isinstance(each, bool) and each > 0 for each in given):
+        raise ValueError(f"{value!r} are no weights; write numbers above 0, such as [2, 1.5]")
+    return tuple(map(float, given))
+
+
 Duration: TypeAlias = Annotated[str, AfterValidator(_is_duration)]
 Texts: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Weights: TypeAlias = Annotated[tuple[float, ...], BeforeValidator(_weights)]
 Options: TypeAlias = Annotated[dict[str, str | int | float | bool], BeforeValidator(_flat)]
 
 
@@ -175,10 +185,11 @@ Sink: TypeAlias = Annotated[FileSink | PostgresSink | KafkaSink | ConsoleSink, F
 
 
 class Detection(Part):
-    """The queries, and what `penstock.spark.detect` is told besides."""
+    """The queries with their weights, and what `penstock.spark.detect` is told besides."""
 
     query: Texts = ()
     query_file: Texts = ()
+    weights: Weights = ()
     type: str = "type"
     time: str = "ts"
     by: Texts = ()
@@ -193,6 +204,9 @@ class Detection(Part):
     def _has_a_query(self) -> Self:
         if bool(self.query) == bool(self.query_file):
             raise ValueError("write either query or query_file")
+        count = len(self.query or self.query_file)
+        if self.weights and len(self.weights) != count:
+            raise ValueError(f"there are {count} queries and {len(self.weights)} weights; write one for each, or none")
         return self
 
 
@@ -207,6 +221,8 @@ class Keeping(Part):
 
     Attributes:
         model: the folder of a model, as `penstock train` writes it.
+        drift: what tells that it is out of date: "matches", or a detector of river; "none": nothing does. See
+            `penstock.spark.drifting.DriftWatch`.
     """
 
     bound: Duration
@@ -214,6 +230,17 @@ class Keeping(Part):
     model: str | None = None
     f: Annotated[float, Field(gt=0, lt=1)] = 0.8
     seed: int = 1
+    drift: Literal["matches", "ADWIN", "KSWIN", "PageHinkley", "none"] = "matches"
+
+    def drift_watch(self) -> DriftWatch | None:
+        """Return what watches the model; None if there is none, or nothing is to watch it.
+
+        Raises:
+            PenstockError: the detector is one of river, and river is not installed.
+        """
+        if self.model is None or self.drift == "none":
+            return None
+        return DriftWatch(None if self.drift == "matches" else LibraryDrift(self.drift))
 
     def shedding(self) -> Shedding:
         """Return it as `detect` takes it."""

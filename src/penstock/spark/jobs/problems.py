@@ -40,6 +40,12 @@ def describe(error: Mapping[str, Any], data: Any, model: type[BaseModel]) -> str
             return f"{at}{context['error']}"
         case "string_type" | "tuple_type":
             return f"{at}{given} is no text; write it in quotes"
+        case "float_type" | "float_parsing":
+            return f"{at}{given} is no number; write one without quotes"
+        case "less_than":
+            return f"{at}{given} is too much; write a number below {context['lt']:g}"
+        case "greater_than" if isinstance(context["gt"], float):
+            return f"{at}{given} is too little; write a number above {context['gt']:g}"
         case "int_type" | "int_parsing" | "int_from_float" | "greater_than":
             return f"{at}{given} is no number of things; write 1 or more"
         case "bool_type":

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from penstock.spark.drifting import DriftWatch
 from penstock.spark.jobs.job import Job
 from penstock.spark.jobs.parts import ConsoleSink
 from penstock.spark.jobs.running import run, session_of
@@ -91,6 +92,7 @@ class Shown:
         self.job, self.as_json, self.quiet = job, as_json, quiet
         self._console = Console(stderr=True, highlight=False)
         self._totals = Totals()
+        self.watch = None if job.shedding is None else job.shedding.drift_watch()
         self._last_line = -SECONDS_BETWEEN_LINES
         self._live: Live | None = None
         if is_live and not quiet and self._console.is_terminal:
@@ -111,11 +113,13 @@ class Shown:
     def take(self, progress: Progress) -> None:
         """Show a batch."""
         self._totals.add(progress)
+        if self.watch is not None:
+            self.watch(progress)
         if self.as_json:
-            print(json.dumps(progress.as_json()), flush=True)
+            print(json.dumps({**progress.as_json(), **self._drift()}), flush=True)
         if self.quiet:
             return
-        text = line(self.job.run.name, progress, self._totals, self.job.bound_ms)
+        text = line(self.job.run.name, progress, self._totals, self.job.bound_ms, self.watch)
         if self._live is not None:
             self._live.update(text, refresh=True)
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
@@ -125,12 +129,18 @@ class Shown:
     def end(self, totals: Totals, was_stopped: bool) -> None:
         """Show the sums."""
         if self.as_json:
-            print(json.dumps({"summary": {**totals.as_json(), "stopped": was_stopped}}), flush=True)
+            print(json.dumps({"summary": {**totals.as_json(), **self._drift(), "stopped": was_stopped}}), flush=True)
         if not self.quiet:
-            self._console.print(summary(self.job, totals, was_stopped), soft_wrap=True)
+            self._console.print(summary(self.job, totals, was_stopped, self.watch), soft_wrap=True)
+
+    def _drift(self) -> dict[str, int | None]:
+        """Return since when the model is out of date, if there is one that is watched."""
+        return {} if self.watch is None else {"drift_since": self.watch.since}
 
 
-def line(name: str, progress: Progress, totals: Totals, bound_ms: float | None) -> Text:
+def line(
+    name: str, progress: Progress, totals: Totals, bound_ms: float | None, watch: DriftWatch | None = None
+) -> Text:
     """Return a batch as a line; the latency is red if it is beyond the bound."""
     parts = [
         Text(f"{name}, batch {progress.batch_id}"),
@@ -144,6 +154,8 @@ def line(name: str, progress: Progress, totals: Totals, bound_ms: float | None) 
         parts.append(Text(f"{totals.late:,} late, {totals.malformed:,} malformed"))
     if totals.wrong:
         parts.append(Text("rows do not add up", "red"))
+    if watch is not None and watch.since is not None:
+        parts.append(Text(f"drift since batch {watch.since}: the model may be out of date", "red"))
     return Text(" │ ").join(parts)
 
 
@@ -153,7 +165,7 @@ def _shed(totals: Totals) -> str:
     return f"{_share(totals.shed, totals.rows)} shed{runs}"
 
 
-def summary(job: Job, totals: Totals, was_stopped: bool) -> Text:
+def summary(job: Job, totals: Totals, was_stopped: bool, watch: DriftWatch | None = None) -> Text:
     """Return the sums as text."""
     counts = ", ".join(
         f"{getattr(totals, each):,} {each}" for each in ("processed", "late", "malformed", "shed", "held")
@@ -170,6 +182,11 @@ def summary(job: Job, totals: Totals, was_stopped: bool) -> Text:
         )
     if (loss := totals.loss.estimate()).matches:
         text.append(f"\nof matches, by keys that are never shed: {loss}")
+    if watch is not None and watch.since is not None:
+        text.append(
+            f"\ndrift: rows have had more or fewer matches since batch {watch.since}, so the model may be out of date\n"
+            "  fix: penstock train on newer rows; the next run goes on from the checkpoint with the new model"
+        )
     if was_stopped and job.run.checkpoint is not None:
         text.append(f"\nstopped; the next run goes on from {job.run.checkpoint}")
     return text

@@ -85,7 +85,7 @@ class Bucket:
         self.spec, self.names = spec, list(names)
         state = None if blob is None else self._checked(unpack(blob))
         self.matching = Matching(spec, state)
-        self.shedder = None if spec.shed is None else Shedder(spec, (state or {}).get("shedding"))
+        self.shedder = None if spec.shed is None else Shedder(spec, self._shedding_of(state))
         if state is None:
             nothing = np.zeros(0, np.int64)
             self.waiting = Rows(spec.events.empty_table(), nothing, nothing, np.zeros(0) if spec.shed else None)
@@ -93,7 +93,8 @@ class Bucket:
             self.last = _START, _START
             return
         waiting = from_bytes(state["waiting"])
-        worth = state["waiting_worth"].copy() if "waiting_worth" in state else None
+        has_worth = "waiting_worth" in state and spec.shed is not None and self._is_of_this_strategy(state)
+        worth = state["waiting_worth"].copy() if has_worth else None
         self.waiting = Rows(waiting, state["waiting_ts"].copy(), state["waiting_tie"].copy(), worth)
         self.passed_us, self.newest_us = int(state["passed_us"]), int(state["newest_us"])
         self.clock_us = int(state.get("clock_us", _START))
@@ -207,7 +208,7 @@ class Bucket:
                 "waiting_tie": self.waiting.tie,
                 **({} if self.spec.idle_us is None else {"clock_us": self.clock_us}),
                 **({} if self.waiting.worth is None else {"waiting_worth": self.waiting.worth}),
-                **({} if self.shedder is None else {"shedding": self.shedder.state()}),
+                **({} if self.shedder is None else {"shedding": self.shedder.state(), "model": self._model()}),
                 **self.matching.state(),
             }
         )
@@ -215,6 +216,27 @@ class Bucket:
         while len(_LIVE) > _MOST_LIVE:
             _LIVE.popitem(last=False)
         return blob
+
+    def _model(self) -> list[str]:
+        """Return which strategy the state of shedding is of, and the types that it tells by number."""
+        assert self.spec.shed is not None, "there is no model"
+        return [self.spec.shed.strategy.name, *(self.spec.shed.types or ())]
+
+    def _shedding_of(self, state: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return the state of shedding to go on from, with what it holds for a model like this one only.
+
+        The model itself is never in the state: it is what `detect` was told.
+        """
+        if state is None or "shedding" not in state:
+            return None
+        given: Mapping[str, Any] = state["shedding"]
+        if not self._is_of_this_strategy(state):
+            return {**given, "strategy": {}, "units": None}
+        return given if state.get("model", self._model()) == self._model() else {**given, "strategy": {}}
+
+    def _is_of_this_strategy(self, state: Mapping[str, Any]) -> bool:
+        """Whether a state is of shedding with the same strategy, whatever its model; older ones do not tell."""
+        return bool(state.get("model", self._model())[0] == self._model()[0])
 
     def _checked(self, state: dict[str, Any]) -> dict[str, Any]:
         """Refuse a state of another detection."""

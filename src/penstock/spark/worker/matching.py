@@ -55,6 +55,7 @@ class Matching:
         if shedder is not None:
             choice = shedder.choose(rows, self.engine)
             chunk = min(CHUNK, choice.chunk or CHUNK)
+            results.counts.judged_rows += 0 if choice.marked is None else int(choice.marked.sum())
             if shedder.shed.leaves_out:
                 is_shed = choice.is_overdue | choice.is_shed
                 yield from self._gone(rows, choice, is_shed, results)

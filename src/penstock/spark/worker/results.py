@@ -29,7 +29,7 @@ TIMES = dict.fromkeys(("first_ts", "last_ts", "known_ts", "arrived_ts", "detecte
 
 COUNTED = (
     "rows", "processed", "late", "malformed", "shed", "shed_early", "shed_overdue", "shed_runs", "shed_partly",
-    "judged", "judged_lost", "matches", "ended", "runs", "held", "work_us",
+    "judged_rows", "judged", "judged_lost", "matches", "ended", "runs", "held", "work_us",
 )  # fmt: skip
 # Upper bounds of the latency bins in milliseconds; a last bin has no bound.
 LATENCY_MS = (
@@ -47,7 +47,8 @@ class Counts:
     rows = processed + late + malformed + shed, where rows that are held back are counted when they leave. Of the rows
     that are shed, `shed_early` are gone before the shuffle, and `shed_overdue` could not be on time any more; the rest
     is what the strategy has chosen. `shed_runs` are runs, and `shed_partly` rows that were hidden from some runs only.
-    `judged` are matches of keys that are never shed, and `judged_lost` those that would have been lost otherwise.
+    `judged_rows` are processed rows of keys that are never shed, `judged` their matches, and `judged_lost` those that
+    would have been lost otherwise.
     `ended` are runs that ended without a match, if they are asked for.
     """
 
@@ -60,6 +61,7 @@ class Counts:
     shed_overdue: int = 0
     shed_runs: int = 0
     shed_partly: int = 0
+    judged_rows: int = 0
     judged: int = 0
     judged_lost: int = 0
     matches: int = 0

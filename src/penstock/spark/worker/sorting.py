@@ -93,12 +93,13 @@ def _remove(runs: list[Path]) -> None:
 
 
 def joined(parts: list[Rows]) -> Rows:
-    """Return rows, one part after the other."""
+    """Return rows, one part after the other; what is not known to be worth anything stays so (NaN)."""
     if len(parts) == 1:
         return parts[0]
     ts, tie = (np.concatenate([getattr(each, name) for each in parts]) for name in ("ts", "tie"))
-    worths = [each.worth for each in parts if each.worth is not None]
-    worth = np.concatenate(worths) if len(worths) == len(parts) else None
+    worth = None
+    if any(each.worth is not None for each in parts if len(each)):
+        worth = np.concatenate([np.full(len(each), np.nan) if each.worth is None else each.worth for each in parts])
     return Rows(pa.concat_tables([each.table for each in parts]), ts, tie, worth)
 
 
