@@ -118,6 +118,9 @@ def test_a_condition_is_decided_when_its_lists_are_closed_and_not_before(seed: i
         # Matches that only the passing of time completes, some of them at the end of the stream.
         ("SEQ(A a, NOT N n) WITHIN 3 s", "A0 A2 N3 A4 A9 A11"),
         ("SEQ(A a, B+ b[], NOT N n) WITHIN 5 s SELECT CUMULATIVE CONSUME ALL", "A0 B1 B2 A3 B4 N9 A12 B13"),
+        # More is asked of the attribute by which runs are found.
+        ("SEQ(A a, B b) WHERE a.v = b.v AND a.v < b.id WITHIN 1 h", "A0(v=1) A1(v=2) B2(v=1,id=1) B3(v=2,id=3)"),
+        ("SEQ(A a, B b) WHERE a.v = b.v AND a.v = b.id WITHIN 1 h", "A0(v=1) A1(v=2) B2(v=1,id=1) B3(v=2,id=3)"),
         # Values of RETURN from events that were in earlier batches.
         ("SEQ(A a, B+ b[]) WITHIN 1 h RETURN a.v AS v, SUM(b[].v) AS s, a.k AS k", "A0(v=1,k=u) B1(v=2) B2 B3(v=4)"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.kernel.compiling import inlined, part
 from penstock.kernel.plain_memory import PlainMemory
-from penstock.kernel.scanning import filter_members, holds_by_registers, scan
+from penstock.kernel.scanning import holds_by_registers, scan
 from penstock.plan.layout import (
     COPY_RUN,
     EVENT_HIGH,
@@ -25,14 +25,12 @@ from penstock.plan.layout import (
     PICK_RUN,
     PICK_STEP,
     PLAIN_BIRTH,
-    PLAIN_BIT,
     PLAIN_CONJUNCT,
     PLAIN_CONJUNCT_END,
     PLAIN_CONSUMES,
     PLAIN_CONSUMING,
     PLAIN_HIGH,
     PLAIN_LOW,
-    PLAIN_MASK,
     PLAIN_MOVES,
     PLAIN_SHEDS,
     PLAIN_SKIPS,
@@ -134,8 +132,6 @@ def ask_runs(t: PlainTables, m: PlainMemory, event: int, variable: int) -> int:
             if count + size >= m.candidates.shape[1]:
                 return -1
             first, count = count, scan(t, m, s, step, event, count)
-            if t.steps[step, PLAIN_MASK] >= 0:
-                count = filter_members(m, t.steps[step, PLAIN_MASK], t.steps[step, PLAIN_BIT], first, count)
             if is_choice:
                 count = drop_seen(m, first, count)
             if count > first:

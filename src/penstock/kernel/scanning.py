@@ -25,7 +25,6 @@ from penstock.plan.layout import (
     CONJ_SLOT,
     CONJ_WHOLE,
     CONJ_WHOLE_END,
-    EQ,
     EVENT_LOW,
     EVENT_PART,
     EVENT_POS,
@@ -34,8 +33,10 @@ from penstock.plan.layout import (
     GT,
     HAS_CHECKS,
     HELD_NEXT,
+    LE,
     LT,
     PICK_RUN,
+    PLAIN_BIT,
     PLAIN_BY_COUNT,
     PLAIN_CONJUNCT,
     PLAIN_CONJUNCT_END,
@@ -43,6 +44,7 @@ from penstock.plan.layout import (
     PLAIN_INDEX,
     PLAIN_KEY,
     PLAIN_LAST,
+    PLAIN_MASK,
     PLAIN_PART,
     PLAIN_TALLIES,
     PLAIN_WITHIN,
@@ -99,16 +101,22 @@ def bound(m: PlainMemory, count: int, slot: int, least: float, most: float) -> i
 
 @inlined
 def bound_by(m: PlainMemory, count: int, slot: int, op: int, x: float) -> int:
-    """Add the bound `register op x`; return how many there are then, -1 if nothing fulfils it."""
+    """Add the bound `register op x`, or narrow that on the same register.
+
+    Returns how many there are then, -1 if nothing fulfils them.
+    """
     if math.isnan(x):
         return -1
-    if op == EQ:
-        return bound(m, count, slot, x, x)
     if op in (LT, GT):
         x = np.nextafter(x, -math.inf if op == LT else math.inf)
         if math.isinf(x) and (x < 0) == (op == LT):
             return -1  # nothing is below -inf or above inf; the largest number is below inf
-    return bound(m, count, slot, x, math.inf) if op in (GT, GE) else bound(m, count, slot, -math.inf, x)
+    least, most = -math.inf if op in (LT, LE) else x, math.inf if op in (GT, GE) else x
+    for b in range(1, count):
+        if int(m.bounds[b, 0]) == slot:
+            m.bounds[b, 1], m.bounds[b, 2] = max(m.bounds[b, 1], least), min(m.bounds[b, 2], most)
+            return count
+    return bound(m, count, slot, least, most)
 
 
 @inlined
@@ -150,14 +158,14 @@ def pass_over(m: PlainMemory, state: int) -> int:
 @inlined
 def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, count: int) -> int:
     """Add the runs start .. stop-1 that fulfil all bounds to the candidates; return how many there are then."""
-    keep, eights, picked = m.keep, m.eights, m.candidates[PICK_RUN]
+    keep, eights, picked, second = m.keep, m.eights, m.candidates[PICK_RUN], min(1, bounds - 1)
     for at in range(start, stop, BLOCK):
-        size = min(BLOCK, stop - at)
-        least, most = m.bounds[0, 1], m.bounds[0, 2]
-        column = m.registers[int(m.bounds[0, 0]), at : at + size]
+        size, reached = min(BLOCK, stop - at), m.bounds[0, 1]
+        least, most = m.bounds[second, 1], m.bounds[second, 2]
+        reach, column = m.registers[REACH, at : at + size], m.registers[int(m.bounds[second, 0]), at : at + size]
         for i in range(size):
-            keep[i] = (column[i] >= least) & (column[i] <= most)
-        for b in range(1, bounds):
+            keep[i] = (reach[i] >= reached) & (column[i] >= least) & (column[i] <= most)
+        for b in range(2, bounds):
             least, most = m.bounds[b, 1], m.bounds[b, 2]
             column = m.registers[int(m.bounds[b, 0]), at : at + size]
             for i in range(size):
@@ -203,14 +211,25 @@ def scan_index(t: PlainTables, m: PlainMemory, state: int, key: float, bounds: i
             before = run
         run = after
     m.sizes[HAS_CHECKS] += checks
-    for b in range(1, bounds):  # the first was WITHIN
-        if int(m.bounds[b, 0]) != index:  # nor that the key is equal
-            column, least, most, kept = m.registers[int(m.bounds[b, 0])], m.bounds[b, 1], m.bounds[b, 2], first
-            for c in range(first, count):
-                run = picked[c]
-                picked[kept] = run
-                kept += int((column[run] >= least) & (column[run] <= most))
-            count = kept
+    return filter_bounds(m, index, key, bounds, first, count)
+
+
+@inlined
+def filter_bounds(m: PlainMemory, index: int, key: float, bounds: int, first: int, count: int) -> int:
+    """Keep the candidates from `first` on, which have a key and are in reach, that fulfil the other bounds."""
+    picked = m.candidates[PICK_RUN]
+    for b in range(1, bounds):
+        slot, least, most, kept = int(m.bounds[b, 0]), m.bounds[b, 1], m.bounds[b, 2], first
+        if slot == index:
+            if not least <= key <= most:
+                return first
+            continue
+        column = m.registers[slot]
+        for c in range(first, count):
+            run = picked[c]
+            picked[kept] = run
+            kept += int((column[run] >= least) & (column[run] <= most))
+        count = kept
     return count
 
 
@@ -270,11 +289,11 @@ def filter_rest(t: PlainTables, m: PlainMemory, step: int, event: int, first: in
 @inlined
 def filter_members(m: PlainMemory, slot: int, bit: int, first: int, count: int) -> int:
     """Keep the candidates from `first` on whose bag does not have the member yet."""
-    kept = first
+    members, picked, kept = m.registers[slot], m.candidates[PICK_RUN], first
     for c in range(first, count):
-        run = m.candidates[PICK_RUN, c]
-        m.candidates[PICK_RUN, kept] = run
-        kept += (int(m.registers[slot, run]) & bit) == 0
+        run = picked[c]
+        picked[kept] = run
+        kept += int((int(members[run]) & bit) == 0)
     return kept
 
 
@@ -296,4 +315,6 @@ def scan(t: PlainTables, m: PlainMemory, state: int, step: int, event: int, firs
         m.sizes[HAS_CHECKS] += size - past
         m.segments[SEGMENT_SCANS, state] += 1
         count = scan_all(m, start + past, start + size, bounds, first)
+    if t.steps[step, PLAIN_MASK] >= 0:
+        count = filter_members(m, t.steps[step, PLAIN_MASK], t.steps[step, PLAIN_BIT], first, count)
     return filter_rest(t, m, step, event, first, count)
