@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from penstock.cli import app
 from penstock.shedding.storing import load
 from penstock.shedding.strategies.catalogue import STRATEGIES
-from penstock.shedding.strategies.espice import Espice
 
 QUERY = "PATTERN SEQ(A a, B b) WHERE a.v < b.v WITHIN 2 s"
 WINDOWED = f"{QUERY} WINDOW 2 s EVERY 1 s"
