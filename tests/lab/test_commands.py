@@ -58,6 +58,12 @@ def test_nothing_to_report() -> None:
     assert done.stderr == "lab-results has no results\n  fix: run `penstock lab run --all --quick`\n"
 
 
+def test_a_page_that_cannot_be_written_is_told() -> None:
+    done = run("report", "--stored", "--html", "nowhere/page.html")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "nowhere/page.html: cannot be read or written: No such file or directory\n"
+
+
 class TestCalibrate:
     MADE = Calibration(replace(Costs(), check=7.0, asks="fitting"), 40.0, 0.1, 12)
 
