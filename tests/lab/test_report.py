@@ -120,3 +120,12 @@ def test_every_claim_has_a_verdict() -> None:
     judged = {o.claim.id: o.verdict for spec in made for o in outcomes(spec, given.rows.get(spec.name, []))}
     assert len(judged) > 100
     assert [claim for claim, verdict in judged.items() if verdict is Verdict.OPEN] == []
+
+
+def test_what_does_not_hold_has_a_reason() -> None:
+    """If none was found, that is said."""
+    given = stored()
+    judged = [o for spec in specs().values() for o in outcomes(spec, given.rows.get(spec.name, []))]
+    failed = [o for o in judged if o.verdict in (Verdict.PART, Verdict.NOT)]
+    assert len(failed) > 20
+    assert [o.claim.id for o in failed if not o.claim.why] == []
