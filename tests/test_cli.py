@@ -241,6 +241,12 @@ class TestDemo:
             assert part in result.stdout
 
 
+def test_a_demo_that_is_too_short_is_refused() -> None:
+    result = run("demo", "--seconds", "1")
+    assert result.exit_code == 2
+    assert "--seconds" in result.stderr
+
+
 class TestDoctor:
     def test_json(self) -> None:
         facts = json.loads(run("doctor", "--json").stdout)
@@ -257,6 +263,10 @@ class TestDoctor:
         text = run("doctor").stdout
         assert 'pip install "penstock[redis]"' in text
         assert "penstock[spark]" not in text
+
+    def test_nothing_is_cut_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "60")
+        assert "…" not in run("doctor").stdout
 
 
 def test_version() -> None:

@@ -60,10 +60,13 @@ def test_a_model_is_shown_in_the_terminal_and_as_a_page(history: Path, tmp_path:
     query.write_text(WINDOWED)
     page = tmp_path / "model.html"
     words = [str(history.with_suffix(".csv")), "--query", str(query), "--out", str(tmp_path / "model"), "--bins", "10"]
-    assert run(*words, "--type", "kind", "--time", "at")[0] == 0
+    code, output = run(*words, "--type", "kind", "--time", "at")
+    assert code == 0
+    assert f"the model: {tmp_path / 'model'}" in output
     code, output = run("--show", str(tmp_path / "model"), "--html", str(page))
     assert code == 0
     assert "espice, learned from 2,000 rows" in output
+    assert "position in the window, from its beginning to its end; █ is the greatest value, 100\n" in output
     assert "A █" in output
     assert "C   " in output
     assert page.read_text().count("<tr>") == 4
@@ -134,7 +137,8 @@ def test_each_message_has_a_fix(history: Path, words: list[str], told: str, code
     [
         (["nowhere.parquet", "--query", "q.cep", "--out", "m"], "q.cep: cannot be read"),
         (["--show", "nowhere"], "holds no whole model"),
-        ([], "give a history, --query and --out"),
+        ([], "give a history, --query, --out as well; or --show MODEL"),
+        (["history.parquet", "--query", "q.cep"], "give --out as well"),
     ],
 )
 def test_mistakes_are_told(words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

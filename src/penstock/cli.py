@@ -155,8 +155,9 @@ def detect(
 ) -> None:
     """Run a job on Spark: events in, matches out, until the source ends or you stop it.
 
-    Ctrl-C (or SIGTERM) stops it after the batch that is being processed, with exit code 0; a second one stops it at
-    once, with exit code 130. Either way the next run goes on from the checkpoint, and nothing is lost or written twice.
+    Ctrl-C or SIGTERM stops it after the batch that is being processed, with exit code 0.
+    A second one stops it at once, with exit code 130.
+    Either way the next run goes on from the checkpoint, and nothing is lost or written twice.
     """
     with told("penstock detect"):
         from penstock.spark.jobs.terminal import run_job  # needs pyspark
@@ -176,7 +177,7 @@ def demo(
         bool, typer.Option("--small", help="Without Spark: a query and its matches in six events.")
     ] = False,
     folder: Annotated[Path, typer.Option("--out", help="Where report.html is written.")] = Path("demo"),
-    seconds: Annotated[float, typer.Option(help="How long each stream is fed.")] = 20.0,
+    seconds: Annotated[float, typer.Option(min=6.0, help="How long each stream is fed.")] = 20.0,
     as_json: JsonOption = False,
 ) -> None:
     """Overload a stream on this machine, without shedding and with it, and write a report."""
@@ -243,7 +244,7 @@ def _show_doctor(facts: dict[str, Any]) -> None:
         )
     _table(("part", "version", "to install"), rows)
     for each in java["passed_over"]:
-        _note(f"Java that was looked for: {each}")
+        _note(f"Java, passed over: {each}")
     if session is not None and session["problem"]:
         _note(f"Spark does not start: {session['problem']}")
     _note(
@@ -335,7 +336,9 @@ def _note(text: str) -> None:
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    table = Table(*header, show_lines=any("\n" in cell for row in rows for cell in row))
+    table = Table(show_lines=any("\n" in cell for row in rows for cell in row))
+    for name in header:
+        table.add_column(name, overflow="fold")  # never cut off: paths are to be copied
     for row in rows:
         table.add_row(*map(Text, row))
     Console().print(table)

@@ -42,6 +42,11 @@ def told(command: str, instead: str = "") -> Iterator[None]:
     except PenstockError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(PROBLEMS if isinstance(error, QueryError) else UNUSABLE) from None
+    except OSError as error:
+        if error.filename is None:  # no file of the user's, so a mistake of ours
+            raise
+        typer.echo(f"{error.filename}: cannot be read or written: {error.strerror}", err=True)
+        raise typer.Exit(UNUSABLE) from None
 
 
 def read_text(file: str, name: str) -> str:

@@ -33,7 +33,7 @@ def train(
     weight: Annotated[
         list[float] | None, typer.Option("--weight", help="What a match of a --query is worth; one for each, or none.")
     ] = None,
-    strategy: Annotated[str, typer.Option(help="What the model is for.")] = "espice",
+    strategy: Annotated[str, typer.Option(help="What the model is for: ebl, espice, pspice, hspice-pm, …")] = "espice",
     out: Annotated[Path | None, typer.Option("--out", help="The folder to write the model to.")] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="A key, as PARTITION BY has it.")] = None,
     type_name: Annotated[str, typer.Option("--type", help="The column with the type of an event.")] = "type",
@@ -51,7 +51,9 @@ def train(
             _show(show, html, as_json)
             return
         if history is None or not query or out is None:
-            raise typer.BadParameter("give a history, --query and --out; or --show MODEL")
+            given = {"a history": history, "--query": query, "--out": out}
+            missing = ", ".join(name for name, value in given.items() if not value)
+            raise typer.BadParameter(f"give {missing} as well; or --show MODEL, to look at one")
         queries = _queries(query, weight or [1.0] * len(query), by or [])
         options: dict[str, Any] = {"attributes": tuple(attribute or ())} if strategy.startswith("gspice") else {}
         learn = _with_spark if spark else _in_memory
@@ -61,6 +63,7 @@ def train(
 
         save(fitted.strategy, out, about(fitted, queries, rows))
         _show(out, html, as_json)
+        typer.echo(f"the model: {out}", err=True)
 
 
 def _queries(files: list[Path], weights: list[float], by: list[str]) -> list[tuple[ast.Query, float]]:
@@ -150,7 +153,8 @@ def _draw(heat: Heat, console: Console) -> None:
     """Draw a table as rows of blocks that are the darker the greater a value is."""
     width = max(map(len, heat.rows), default=0)
     narrow = heat.narrowed(max(10, min(100, console.width - 2 - width)))
-    console.print(f"\n{narrow.title}; columns: {narrow.columns}; █ is {float(heat.values.max(initial=0)):.4g}")
+    greatest = f"█ is the greatest value, {float(heat.values.max(initial=0)):.4g}"
+    console.print(f"\n{narrow.title}; columns: {narrow.columns}; {greatest}", soft_wrap=True)
     for name, shades in zip(narrow.rows, narrow.shades, strict=True):
         marks = "".join(_SHADES[min(4, int(shade * 4 + 0.999) if shade > 0 else 0)] for shade in shades)
         console.print(Text(f"{name:>{width}} {marks}", no_wrap=True))

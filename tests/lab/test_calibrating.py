@@ -38,3 +38,8 @@ def test_a_file_that_has_no_costs_is_refused(text: str, message: str, tmp_path: 
     path.write_text(text)
     with pytest.raises(CostsError, match=message):
         read_costs(path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CostsError, match=r"nothing\.toml: cannot be read: No such file"):
+        read_costs(tmp_path / "nothing.toml")

@@ -51,11 +51,32 @@ def test_runs_and_what_is_reported_of_them() -> None:
     assert of_costs.stderr == "left out: 1 quick runs; `penstock lab report --quick` shows them\n"
 
 
+def test_recorded_data_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all specs, those that need them are left out with a message; to ask for one of them is a mistake."""
+    small = {"tiny": tiny(rates=[1.2], strategies=["random-event"]), "recorded": spec.specs()["recorded-stocks"]}
+    monkeypatch.setattr(spec, "specs", lambda: small)
+    monkeypatch.setenv("PENSTOCK_DATA", str(tmp_path))
+    done = run("run", "--all", "--quick", "--processes", "1", "--results", str(tmp_path), "--json")
+    facts = json.loads(done.stdout)
+    assert (done.exit_code, facts["runs"], facts["left_out"]) == (0, 1, ["recorded-stocks"])
+    assert "left out: recorded-stocks: there is no us_minute_bars_2018.parquet" in done.stderr
+    assert "fix: set PENSTOCK_DATA" in done.stderr
+    named = run("run", "recorded", "--quick", "--processes", "1", "--results", str(tmp_path))
+    assert named.exit_code == 1
+    assert "recorded-stocks q1: there is no us_minute_bars_2018.parquet" in named.stderr
+
+
 @pytest.mark.usefixtures("known")
 def test_nothing_to_report() -> None:
     done = run("report")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == "lab-results has no results\n  fix: run `penstock lab run --all --quick`\n"
+
+
+def test_a_page_that_cannot_be_written_is_told() -> None:
+    done = run("report", "--stored", "--html", "nowhere/page.html")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "nowhere/page.html: cannot be read or written: No such file or directory\n"
 
 
 class TestCalibrate:

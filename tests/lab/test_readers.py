@@ -70,6 +70,17 @@ class TestWhereDataLie:
             read_eoddata(tmp_path / "other.csv")
 
 
+def test_only_the_largest_symbols_are_kept(tmp_path: Path) -> None:
+    names, price = ["ZZZ", "AAA", "MMM"], pa.array([1.0, 2.0, 3.0])
+    bars = {"timestamp": pa.array([0, 0, 0], pa.timestamp("us", "UTC")), "symbol": names, "volume": [10, 50, 100]}
+    pq.write_table(pa.table({**bars, **dict.fromkeys(("open", "high", "low", "close"), price)}), tmp_path / "b.parquet")
+    whole, largest = (
+        read_minute_bars(tmp_path / "b.parquet", leaders=1, followers=1, others=others) for others in (True, False)
+    )
+    assert first(whole, "type", 3) == ["MLE1", "C1", "ZZZ"]
+    assert first(largest, "type", 3) == ["MLE1", "C1"]
+
+
 class TestEoddata:
     def test_symbols_are_renamed_by_traded_value(self, tmp_path: Path) -> None:
         lines = ["ZZZ,200802010930,1,1,1,1,10", "AAA,200802010930,2,2,2,2,50", "MMM,200802010930,5,5,5,5,100",

@@ -20,9 +20,10 @@ from penstock.lab.measures import COUNTED
 from penstock.lab.report import report
 from penstock.lab.results import FILE, Results, ResultsError, circumstances, found, kind_of, means, store, stored
 from penstock.lab.running import Place, Plan, execute
-from penstock.lab.spec import Spec
+from penstock.lab.spec import Spec, specs
 from penstock.lab.trying import tried
 from penstock.runtime.costs import Costs
+from tests.lab.test_readers import DATA, RECORDED
 from tests.lab.tiny import tiny
 
 QUIET = Console(file=io.StringIO())
@@ -240,3 +241,19 @@ def test_what_cannot_be_run_is_told_and_the_rest_is_run(tmp_path: Path) -> None:
     assert [row["value"] for row in results.rows] == ["60 seconds every 20 seconds"]
     assert len(results.failures) == 1
     assert "tiny q1: " in results.failures[0]
+
+
+@RECORDED
+@pytest.mark.parametrize("name", ["recorded-stocks", "recorded-soccer"])
+def test_a_spec_on_recorded_data_is_run_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its data are the same for every seed. pSPICE keeps the bound and invents nothing."""
+    monkeypatch.setenv("PENSTOCK_DATA", str(DATA))
+    spec = specs()[name]
+    (experiment,) = spec.experiments
+    pspice = [each for each in experiment.strategies if each.name == "pspice"]
+    small = experiment.model_copy(update={"strategies": pspice, "rates": [1.6]})
+    (row,) = run(tmp_path, spec.model_copy(update={"experiments": [small]}), seeds=3)
+    assert row["truth"] > 50
+    assert row["latency_max"] <= 1.0
+    assert row["strict_fn"] > 0.1
+    assert row["strict_fp"] < 0.03

@@ -34,20 +34,24 @@ def test_the_steps_of_the_page(spark: SparkSession, tmp_path: Path) -> None:
     assert "did you mean large.amount?" in CliRunner().invoke(app, ["check", str(misspelt)]).output
 
     run_job(Job.read(tmp_path / "job.toml"), spark=spark)
-    assert alerts(tmp_path) == [("4711", 1.2, 950.0)]
+    assert alerts(tmp_path / "alerts") == [("4711", 1.2, 950.0)]
 
 
 def test_the_same_as_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    """Where the batch was run before, as a reader would."""
     write_files(tmp_path)
+    run_job(Job.read(tmp_path / "job.toml"), spark=spark)
     (tmp_path / "incoming").mkdir()
     (tmp_path / "payments.csv").rename(tmp_path / "incoming" / "payments.csv")
     run = next(block.text for block in blocks(PAGE) if block.language == "toml" and "checkpoint" in block.text)
     job = (tmp_path / "job.toml").read_text(encoding="utf-8").replace("payments.csv", "incoming")
+    job = job.replace('"alerts"', '"alerts-of-stream"')
+    assert 'path = "alerts-of-stream"' in PAGE
     (tmp_path / "job.toml").write_text(re.sub(r"\[run\].*", "", job, flags=re.DOTALL) + run, encoding="utf-8")
     run_job(Job.read(tmp_path / "job.toml"), spark=spark)
-    assert alerts(tmp_path) == [("4711", 1.2, 950.0)]
+    assert alerts(tmp_path / "alerts-of-stream") == [("4711", 1.2, 950.0)]
 
 
 def alerts(folder: Path) -> list[tuple[str, float, float]]:
-    lines = [line for path in sorted(folder.glob("alerts/**/*.json")) for line in path.read_text().splitlines()]
+    lines = [line for path in sorted(folder.glob("*/*.json")) for line in path.read_text().splitlines()]
     return [(row["small"][0]["card"], row["tried"], row["taken"]) for row in map(json.loads, lines)]

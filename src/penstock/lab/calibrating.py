@@ -159,5 +159,7 @@ def read_costs(path: Path) -> Costs:
         if unknown := sorted(set(given) - known):
             raise CostsError(f"{path}: {unknown[0]!r} is no cost\n  fix: give some of {', '.join(sorted(known))}")
         return Costs(**given)
-    except (OSError, tomllib.TOMLDecodeError, TypeError) as error:
+    except OSError as error:
+        raise CostsError(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, TypeError) as error:
         raise CostsError(f"{path}: cannot be used as costs: {error}") from None

@@ -84,7 +84,7 @@ def settings(
 
     Args:
         spec: the spec.
-        seeds: how many runs of each kind, with the seeds 1, 2, …
+        seeds: how many runs of each kind, with the seeds 1, 2, …; one on recorded data, which do not change with it.
         is_quick: whether to run fewer rates and values on less data.
         rows: the share of the data.
         costs: of work in virtual time; None: those of the papers' operators.
@@ -97,7 +97,7 @@ def settings(
             }
         )  # fmt: skip
         experiment = given.model_copy(update={"data": data})
-        for seed in range(1, seeds + 1):
+        for seed in range(1, (1 if data.is_recorded else seeds) + 1):
             for values in _groups(experiment, is_quick=is_quick):
                 cells = tuple(
                     (Cell(spec.name, experiment.id, x, _text(value), rate, each.name, seed), value)

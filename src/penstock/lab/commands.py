@@ -8,13 +8,16 @@ from collections import Counter
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from penstock.cli_problems import told
+
+if TYPE_CHECKING:
+    from penstock.lab.spec import Spec
 
 app = typer.Typer(
     help="The experiments of the papers: list them, run them, see what comes of their claims.",
@@ -49,7 +52,7 @@ def list_specs(as_json: JsonOption = False) -> None:
         return
     table = Table("name", "what is asked", "figures", "claims")
     for spec in known:
-        figures = ", ".join(figure.id for figure in spec.figures if " " not in figure.id)
+        figures = ", ".join(figure.id for figure in spec.figures)
         table.add_row(spec.name, spec.title, figures, str(len(spec.claims)))
     Console().print(table)
 
@@ -71,28 +74,48 @@ def run(
     folder: FolderOption = RESULTS,
     as_json: JsonOption = False,
 ) -> None:
-    """Run experiments. What is done already is left out, so that a run that was broken off goes on."""
+    """Run experiments. What is done already is left out, so that a run that was broken off goes on.
+
+    With --all, experiments on recorded data are left out if the data are not there: they are no part of penstock.
+    """
     from penstock.lab.calibrating import read_costs
     from penstock.lab.running import Plan, execute
-    from penstock.lab.spec import chosen
 
     if bool(names) == is_all:
         raise typer.BadParameter("give names, or --all")
     with told("penstock lab run"):
         begun = time.perf_counter()
         unit_costs = None if costs is None else read_costs(costs)
+        specs, left_out = _runnable(names)
         plan = Plan(
-            tuple(chosen(names)), folder, is_quick=is_quick, seeds=seeds, on=on.value, processes=processes,
+            tuple(specs), folder, is_quick=is_quick, seeds=seeds, on=on.value, processes=processes,
             costs=unit_costs, is_fresh=is_fresh,
         )  # fmt: skip
         results = execute(plan)
         seconds, runs = time.perf_counter() - begun, len(results.rows)
-        facts = {"results": str(results.path), "runs": runs, "seconds": round(seconds, 1), "failures": results.failures}
+        facts = {
+            "results": str(results.path), "runs": runs, "seconds": round(seconds, 1), "left_out": left_out,
+            "failures": results.failures,
+        }  # fmt: skip
         _say(facts, f"{runs} runs in {results.path}, {seconds:.0f} s", as_json)
         for failure in results.failures:
             typer.echo(failure, err=True)
         if results.failures:
             raise typer.Exit(1)
+
+
+def _runnable(names: list[str] | None) -> tuple[list[Spec], list[str]]:
+    """Return the specs of these names, or all that can be run, and the names of those that cannot, which are told."""
+    from penstock.lab.data import lacking
+    from penstock.lab.spec import chosen
+
+    if names:
+        return chosen(names), []
+    lacks = [(spec, lacking(spec)) for spec in chosen()]
+    for spec, why in lacks:
+        if why:
+            typer.echo(f"left out: {spec.name}: {why}", err=True)
+    return [spec for spec, why in lacks if not why], [spec.name for spec, why in lacks if why]
 
 
 @app.command()

@@ -12,17 +12,17 @@ import pyarrow as pa
 
 from penstock.errors import PenstockError
 from penstock.lab.generators import Buses, Generator, Soccer, Stocks, Synthetic
-from penstock.lab.readers import read_minute_bars, read_soccer_match, recorded
-from penstock.lab.spec import Data, QueryText, Value
+from penstock.lab.readers import DataError, read_minute_bars, read_soccer_match, recorded
+from penstock.lab.spec import Data, QueryText, Spec, Value
 from penstock.pattern import ast
 from penstock.pattern.parser import parse
 
 GENERATORS: Mapping[str, Callable[..., Generator]] = {
     "stocks": Stocks, "soccer": Soccer, "buses": Buses, "synthetic": Synthetic,
 }  # fmt: skip
-RECORDED: Mapping[str, Callable[..., pa.Table]] = {
-    "minute-bars": lambda **options: read_minute_bars(recorded("us_minute_bars_2018"), **options),
-    "soccer-match": lambda **options: read_soccer_match(recorded("soccer_match_positions_2019"), **options),
+RECORDED: Mapping[str, tuple[str, Callable[..., pa.Table]]] = {  # the data set, and its reader
+    "minute-bars": ("us_minute_bars_2018", read_minute_bars),
+    "soccer-match": ("soccer_match_positions_2019", read_soccer_match),
 }
 
 
@@ -35,8 +35,20 @@ def table_of(data: Data, seed: int) -> pa.Table:
     if data.source in GENERATORS:
         table = GENERATORS[data.source](seed=seed, **data.options).table(data.rows)
     else:
-        table = RECORDED[data.source](**data.options).slice(0, data.rows)
+        name, read = RECORDED[data.source]
+        table = read(recorded(name), **data.options).slice(0, data.rows)
     return moved(table, data.keep_moves) if data.keep_moves else table
+
+
+def lacking(spec: Spec) -> str:
+    """Return what recorded data a spec needs that are not there, with a way out; "" if it can be run."""
+    try:
+        for experiment in spec.experiments:
+            if experiment.data.is_recorded:
+                recorded(RECORDED[experiment.data.source][0])
+    except DataError as error:
+        return str(error)
+    return ""
 
 
 def halves_of(data: Data, seed: int) -> tuple[pa.Table, pa.Table]:

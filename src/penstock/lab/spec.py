@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -19,6 +19,8 @@ from penstock.shedding.strategies.catalogue import STRATEGIES
 
 Value = bool | int | float | str
 Rate = Annotated[float, Field(gt=0)]
+Made = Literal["stocks", "soccer", "buses", "synthetic"]
+Recorded = Literal["minute-bars", "soccer-match"]
 
 
 class SpecError(PenstockError):
@@ -34,18 +36,23 @@ class Data(_Part):
 
     Attributes:
         source: the name of a generator, or of a recorded data set's reader.
-        rows: how many events are made or read; the first half is for training, the second for the runs. With
+        rows: how many events are made, or read at most; the first half is for training, the second for the runs. With
             `train_rows`, all of them are for the runs.
         train_rows: how many more come before and are learned from; a quick run has as many. 0: half of the rows.
         keep_moves: of stock quotes, keep those that moved by this share (thesis 6.3.1 keeps moves of 0.4 %).
         options: the parameters of the generator, or of the reader.
     """
 
-    source: Literal["stocks", "soccer", "buses", "synthetic", "minute-bars", "soccer-match"]
+    source: Made | Recorded
     rows: Annotated[int, Field(gt=0)]
     train_rows: Annotated[int, Field(ge=0)] = 0
     keep_moves: Annotated[float, Field(ge=0, lt=1)] = 0.0
     options: dict[str, Value] = {}
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it is read from a file that is no part of the project; it is the same for every seed."""
+        return self.source in get_args(Recorded)
 
 
 class QueryText(_Part):

@@ -170,8 +170,11 @@ def _place_fix(before: str, found: str, expected: set[str]) -> str:
         return f"an attribute goes with its variable, as in a.{last}"
     if found in ("+", "*", "?", "{") and "LIST" in expected:
         return "a repetition goes between type and name, as in A+ a[]"
-    if not found and before.count("(") > before.count(")"):
+    is_open = before.count("(") > before.count(")")
+    if not found and is_open:
         return "close the open parenthesis"
+    if is_open and {"COMMA", "RPAR"} <= expected and re.match(r"[^\W\d]", found):
+        return "put a comma between the parts"
     return ""
 
 

@@ -21,20 +21,26 @@ COLUMNS = {
 }
 
 
-def read_minute_bars(path: Path | str, *, leaders: int = 4, followers: int = 20, rows: int | None = None) -> pa.Table:
+def read_minute_bars(
+    path: Path | str, *, leaders: int = 4, followers: int = 20, others: bool = True, rows: int | None = None
+) -> pa.Table:
     """Return the minute bars of a Parquet file: `us_minute_bars_2018`, `nasdaq_eoddata_sample_2008` or one like them.
 
     Args:
         path: of the file.
         leaders: how many symbols become MLE1, MLE2, …
         followers: how many become C1, C2, …
+        others: whether the bars of all other symbols are kept, too: a small market is one of the largest symbols.
         rows: how many rows of the file.
 
     The symbols are ranked by the value that is traded in them (the sum of close × volume over all that is read, ties by
     name): the first are the leaders, the next the followers; all others keep their names. The bars of a minute have one
     time; among them leaders come first, then followers, then the others by name.
     """
-    return as_quotes(read_columns(path, COLUMNS, rows=rows), leaders, followers)
+    events = as_quotes(read_columns(path, COLUMNS, rows=rows), leaders, followers)
+    if others:
+        return events
+    return events.filter(pc.less(events.column("type").combine_chunks().indices, leaders + followers))
 
 
 def as_quotes(bars: pa.Table, leaders: int, followers: int) -> pa.Table:
