@@ -1,13 +1,16 @@
-"""The examples run, each in a process of its own, as a reader would run them."""
+"""The examples run: one in a process of its own, as a reader would run it, the others in the session of the tests."""
 
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.spark.kafka.broker import Broker, jars
 
@@ -28,19 +31,34 @@ def test_fraud(tmp_path: Path) -> None:
     assert "19 cards were tested and then used" in run(tmp_path, str(EXAMPLES / "fraud.py"))
 
 
-def test_stocks(tmp_path: Path) -> None:
-    told = run(tmp_path, str(EXAMPLES / "stocks.py"))
+@pytest.fixture
+def run_here(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Path], str]:
+    """Runs a program in this process, where there is a session already, and returns what it prints."""
+    monkeypatch.setattr(SparkSession, "stop", lambda session: None)  # it is not its own
+    monkeypatch.chdir(tmp_path)
+
+    def run_program(path: Path) -> str:
+        runpy.run_path(str(path), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run_program
+
+
+def test_stocks(run_here: Callable[[Path], str]) -> None:
+    told = run_here(EXAMPLES / "stocks.py")
     assert told.count("batch ") == 6
     assert "no ts: an event needs a time" in told
 
 
-def test_the_notebook(tmp_path: Path) -> None:
+def test_the_notebook(run_here: Callable[[Path], str], tmp_path: Path) -> None:
     """Its cells run one after the other; what a cell shows at its end is not looked at."""
     cells = json.loads((EXAMPLES / "penstock.ipynb").read_text(encoding="utf-8"))["cells"]
     script = tmp_path / "notebook.py"
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     script.write_text("\n\n".join(code), encoding="utf-8")
-    told = run(tmp_path, str(script))
+    told = run_here(script)
     assert "100,000 rows" in told
 
 

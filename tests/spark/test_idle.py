@@ -290,7 +290,7 @@ PATIENCE_S = 60
 def waited(is_so: Callable[[], bool], seconds: float = PATIENCE_S) -> bool:
     last = time.monotonic() + seconds
     while not is_so() and time.monotonic() < last:
-        time.sleep(0.5)
+        time.sleep(0.2)
     return is_so()
 
 
@@ -318,16 +318,10 @@ def started(stream: DataFrame, folder: Path, **options: Any) -> Any:
     return writer.option("checkpointLocation", str(folder / "state")).trigger(processingTime="1 second").start()
 
 
-def results(stream: DataFrame, folder: Path, name: str) -> list[int]:
-    """Return what has come out so far: perhaps nothing, not even files that tell their schema."""
-    reader = stream.sparkSession.read.schema(asked(stream).schema)
+def results(frame: DataFrame, folder: Path, name: str) -> list[int]:
+    """Return what has come out so far: perhaps nothing, so files need not tell the schema."""
+    reader = frame.sparkSession.read.schema(frame.schema)
     return sorted(row.v for row in output(reader.parquet(str(folder / "out")), name).collect())
-
-
-@pytest.fixture(params=["classic", "connect"])
-def either(request: pytest.FixtureRequest) -> SparkSession:
-    found: SparkSession = request.getfixturevalue("spark" if request.param == "classic" else "connect")
-    return found
 
 
 def counts(query: Any) -> list[Any]:
@@ -338,21 +332,21 @@ def test_an_alert_comes_without_any_further_row(either: SparkSession, tmp_path: 
     spark = either
     files(rows_of(("A", 0, "x", 1), ("A", 0.1, "y", 2), ("B", 1, "y", 3)), tmp_path / "in", 1)
     stream = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
-    waiting, other = tmp_path / "waiting", tmp_path / "other"
+    found, waiting, other = asked(stream), tmp_path / "waiting", tmp_path / "other"
     without, query = started(stream, other), started(stream, waiting, idle="1 s")
-    assert waited(lambda: results(stream, waiting, "matches") == [1])
+    assert waited(lambda: results(found, waiting, "matches") == [1])
     without.processAllAvailable()
-    assert results(stream, other, "matches") == [], "without `idle`, only a further row tells that time has passed"
+    assert results(found, other, "matches") == [], "without `idle`, only a further row tells that time has passed"
     stop(without)
     stop(query)
     # It goes on from its checkpoint: what is before the time that has passed is late.
     files(rows_of(("B", 0.5, "x", 4)), tmp_path / "in", 1, 1)
     query = started(stream, waiting, idle="1 s")
-    assert waited(lambda: results(stream, waiting, "late") == [4])
+    assert waited(lambda: results(found, waiting, "late") == [4])
     if type(spark) is SparkSession:  # a Connect session gives counts another form
         assert waited(lambda: [(each.rows, each.late) for each in counts(query)] == [(1, 1)])
     stop(query)
-    assert results(stream, waiting, "matches") == [1]
+    assert results(found, waiting, "matches") == [1]
 
 
 def test_a_checkpoint_keeps_its_idle_or_its_none(spark: SparkSession, tmp_path: Path) -> None:
