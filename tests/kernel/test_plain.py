@@ -232,6 +232,7 @@ def test_every_array_grows_from_one(tiny: dict[int, int]) -> None:
 
 LONG = {
     "index": "SEQ(A a, B b, C c) WHERE a.id = b.id AND b.v < c.v WITHIN 40 s",
+    "groups in an index": "ANY(3, A a, B b, C c) WHERE SAME[id] WITHIN 25 s",
     "no index": "SEQ(A a, B b) WHERE a.v < b.v WITHIN 40 s",
     "FIRST": "SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN 60 s SELECT FIRST",
     "CONSUME": "SEQ(A a, B b) WHERE a.v < b.v WITHIN 40 s WINDOW 20 s EVERY 5 s SELECT FIRST CONSUME ALL",

@@ -21,10 +21,10 @@ class KeyTable:
         [2, -1]
     """
 
-    def __init__(self, width: int, keys: Ints | None = None) -> None:
+    def __init__(self, width: int, keys: Ints | None = None, room: int = FIRST_ROOM) -> None:
         known = np.zeros((0, width), np.int64) if keys is None else keys
         self.keys, self.size = known, len(known)
-        self._make_room(max(FIRST_ROOM, 1 << self.size.bit_length()))
+        self._make_room(max(room, 1 << self.size.bit_length()))
 
     def _make_room(self, room: int) -> None:
         """Take room for so many keys, a power of two, and put those that are there into new slots."""

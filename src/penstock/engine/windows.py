@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.engine.functions import Functions
-from penstock.engine.keytable import KeyTable
+from penstock.engine.keytable import FIRST_ROOM, KeyTable
 from penstock.errors import InternalError
 from penstock.kernel.blocks import evaluate
 from penstock.kernel.intake import EMPTY, OPENING_CLOCK, OPENING_SEQ, OPENING_WIDTH, PART_CLOSED, open_windows
@@ -113,10 +113,11 @@ class Windows:
         if self._clock == EVENT_TS:  # also where no event has come to close them
             is_open &= openings[:, OPENING_CLOCK] + self._length > now
         is_kept = is_open | (keys[:, 1] >= needed_from[keys[:, 0]])
-        self._restore(keys[is_kept], openings[is_kept])
+        # As many may come again; where they do not, the room shrinks from time to time.
+        self._restore(keys[is_kept], openings[is_kept], max(FIRST_ROOM, len(self._keys.keys) // 2))
 
-    def _restore(self, keys: Ints, openings: Ints) -> None:
-        self._keys, self._kept = KeyTable(2, keys), len(keys)
+    def _restore(self, keys: Ints, openings: Ints, room: int = FIRST_ROOM) -> None:
+        self._keys, self._kept = KeyTable(2, keys, room), len(keys)
         self._openings = np.zeros((len(self._keys.keys), OPENING_WIDTH), np.int64)
         self._openings[: len(keys)] = openings
 

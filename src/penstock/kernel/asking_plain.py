@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from penstock.kernel.compiling import inlined, part
-from penstock.kernel.plain_memory import PlainMemory
-from penstock.kernel.scanning import holds_by_registers, scan
+from penstock.kernel.filtering import holds_by_registers
+from penstock.kernel.plain_memory import STRIDE, PlainMemory
+from penstock.kernel.scanning import scan
 from penstock.plan.layout import (
     COPY_RUN,
     EVENT_HIGH,
@@ -117,6 +118,13 @@ def steps_from(t: PlainTables, m: PlainMemory, state: int, variable: int) -> tup
 
 
 @inlined
+def is_taken_by(t: PlainTables, m: PlainMemory, step: int, event: int, variable: int) -> bool:
+    """Return whether an event fits what a step takes; `variable` is what `find_takers` says, and spares a look."""
+    taking = t.steps[step, PLAIN_VARIABLE]
+    return taking == variable or (variable < 0 and m.fits[taking, event])
+
+
+@inlined
 def ask_runs(t: PlainTables, m: PlainMemory, event: int, variable: int) -> int:
     """Note, step by step, the runs that can take an event; return how many candidates, -1 if there is no room."""
     count, at = 0, event - m.sizes[HAS_BATCH]
@@ -127,9 +135,9 @@ def ask_runs(t: PlainTables, m: PlainMemory, event: int, variable: int) -> int:
         is_choice = t.options[PLAIN_MOVES] and not is_resolved(t)
         is_choice = is_choice and t.states[s, PLAIN_STEP_END] - t.states[s, PLAIN_STEP] > 1
         for step in range(steps[0], steps[1]):
-            if not m.fits[t.steps[step, PLAIN_VARIABLE], event]:
+            if not is_taken_by(t, m, step, event, variable):
                 continue
-            if count + size >= m.candidates.shape[1]:
+            if count + size + STRIDE >= m.candidates.shape[1]:
                 return -1
             first, count = count, scan(t, m, s, step, event, count)
             if is_choice:
@@ -141,9 +149,9 @@ def ask_runs(t: PlainTables, m: PlainMemory, event: int, variable: int) -> int:
 
 
 @inlined
-def can_open(t: PlainTables, m: PlainMemory, step: int, event: int) -> bool:
+def can_open(t: PlainTables, m: PlainMemory, step: int, event: int, variable: int) -> bool:
     """Return whether an event can open a run by a step."""
-    if not m.fits[t.steps[step, PLAIN_VARIABLE], event]:
+    if not is_taken_by(t, m, step, event, variable):
         return False
     for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
         if not holds_by_registers(t, m, k, 0, event):
@@ -160,7 +168,7 @@ def ask_openings(t: PlainTables, m: PlainMemory, event: int, count: int, variabl
         return count
     opened, steps = count, steps_from(t, m, 0, variable)
     for step in range(steps[0], steps[1]):
-        if not can_open(t, m, step, event):
+        if not can_open(t, m, step, event, variable):
             continue
         if t.options[PLAIN_MOVES]:
             is_again = False

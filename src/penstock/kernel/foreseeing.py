@@ -67,28 +67,29 @@ def bucket_of(m: PlainMemory, state: int, column: int, event: int) -> int:
 
 @inlined
 def ask_for(t: PlainTables, m: PlainMemory, event: int, variable: int, depth: int) -> None:
-    """Ask for the buckets that an event will look up or add a run to, or for one of the first runs in them.
+    """Ask for the buckets that an event will look up or add runs to, or for the first run of one of the groups in them.
 
     Args:
         t: the tables.
         m: the memory.
         event: which one.
         variable: the one that takes it; negative, if it is not known.
-        depth: 0 for buckets; then the how manieth run. What is less deep has been asked for.
+        depth: 0 for buckets; then the how manieth group of runs. What is less deep has been asked for.
     """
     if variable < 0:
         return
+    ahead = m.ahead[event & (AHEAD - 1)]
     for h in range(m.hints.shape[1]):
         state = m.hints[variable, h, HINT_STATE]
         if state == NO_STATE:
             return
-        at = np.int64(bucket_of(m, state, m.hints[variable, h, HINT_COLUMN], event))
         if depth == 0:
-            prefetch(m.heads, at)
-        elif m.hints[variable, h, HINT_TAKES]:
-            run = np.int64(m.heads[at])
-            for _ in range(1, depth):
-                run = np.int64(m.runs[HELD_NEXT, run]) if run >= 0 else run
+            ahead[h] = bucket_of(m, state, m.hints[variable, h, HINT_COLUMN], event)
+            prefetch(m.heads, np.int64(ahead[h]))
+        elif m.hints[variable, h, HINT_TAKES] and ahead[h] >= 0:
+            group = np.int64(m.heads[ahead[h]] if depth == 1 else m.runs[HELD_NEXT, ahead[h]])
+            run = group >> 1
+            ahead[h] = run
             if run >= 0:
                 prefetch(m.registers[REACH], run)
                 prefetch(m.registers[t.states[state, PLAIN_INDEX]], run)

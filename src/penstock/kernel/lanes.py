@@ -37,6 +37,22 @@ from penstock.plan.tables import Floats, Ints
 
 
 @inlined
+def operand(
+    t: PlainTables, m: PlainMemory, rows: Ints, constants: Floats, loads: tuple[int, int], at: int, event: int
+) -> tuple[int, float]:
+    """Return the register that the instruction `at`, a REF or a CONST, reads of a run; or -1, and its value."""
+    if rows[at, 0] == CONST:
+        return -1, constants[rows[at, 1]]
+    for load in range(loads[0], loads[1]):
+        if t.rows[load, 0] == rows[at, 1]:
+            place, number = t.rows[load, 1], t.rows[load, 2]
+            if place == 1:
+                return number, 0.0
+            return -1, m.columns[number, event] if place == 0 else m.constants[number]
+    return -1, math.nan
+
+
+@inlined
 def push(
     t: PlainTables, m: PlainMemory, loads: tuple[int, int], reference: int, event: int, top: int, size: int
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.kernel.compiling import inlined, part
 from penstock.kernel.plain_memory import PlainMemory
-from penstock.kernel.scanning import bucket, reach_of
+from penstock.kernel.scanning import bucket, end_of, reach_of
 from penstock.plan.layout import (
     EVENT_LOW,
     EVENT_PART,
@@ -56,10 +56,11 @@ def runs_in_reach(t: PlainTables, m: PlainMemory, state: int, event: int) -> int
         for run in range(start, start + size):
             count += is_in_reach(t, m, run, event)
     elif size > 0:
-        run = m.heads[bucket(float(m.events[EVENT_PART, event]), start, m.segments[SEGMENT_ROOM, state])]
-        while run >= 0:
-            count += is_in_reach(t, m, run, event)
-            run = m.runs[HELD_NEXT, run]
+        group = m.heads[bucket(float(m.events[EVENT_PART, event]), start, m.segments[SEGMENT_ROOM, state])]
+        while group >= 0:
+            for run in range(group >> 1, end_of(m.runs[HELD_NEXT], group)):
+                count += is_in_reach(t, m, run, event)
+            group = m.runs[HELD_NEXT, group >> 1]
     return count
 
 

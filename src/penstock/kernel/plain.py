@@ -67,13 +67,11 @@ from penstock.plan.layout import (
     PICK_LOW,
     PICK_RUN,
     PLAIN_BIRTH,
-    PLAIN_BIT,
     PLAIN_ENDS,
     PLAIN_HIGH,
     PLAIN_INDEX,
     PLAIN_LAST,
     PLAIN_LOW,
-    PLAIN_MASK,
     PLAIN_MOVES,
     PLAIN_OBSERVES,
     PLAIN_PART,
@@ -139,19 +137,6 @@ def note_matches(t: PlainTables, m: PlainMemory, event: int, step: int, start: i
 
 
 @inlined
-def make_nodes(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop: int) -> int:
-    """Make the elements that candidates add by a step; return the first."""
-    first, variable = m.sizes[HAS_NODES], t.steps[step, PLAIN_VARIABLE]
-    m.sizes[HAS_NODES] += stop - start
-    is_new = t.steps[step, PLAIN_SOURCE] == 0
-    picked, nodes = m.candidates[PICK_RUN], m.runs[HELD_NODE]
-    for node in range(first, first + stop - start):
-        m.nodes[LINK_EVENT, node], m.nodes[LINK_VARIABLE, node] = event, variable
-        m.nodes[LINK_PARENT, node] = -1 if is_new else nodes[picked[start + node - first]]
-    return first
-
-
-@inlined
 def fill(row: Floats, start: int, stop: int, x: float) -> None:
     """Write a number to places start .. stop-1; a slice would cost more than the few places that it mostly is."""
     for i in range(start, stop):
@@ -159,33 +144,44 @@ def fill(row: Floats, start: int, stop: int, x: float) -> None:
 
 
 @inlined
+def make_elements(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop: int, to: int) -> None:
+    """Give the runs from place `to` on, which candidates become by a step, their newest element and their reach.
+
+    One loop for all: candidates are mostly few, and to begin a loop takes as long as some of them.
+    """
+    node, variable, reach = m.sizes[HAS_NODES], t.steps[step, PLAIN_VARIABLE], m.registers[REACH]
+    events, variables, parents = m.nodes[LINK_EVENT], m.nodes[LINK_VARIABLE], m.nodes[LINK_PARENT]
+    m.sizes[HAS_NODES] += stop - start
+    picked, held = m.candidates[PICK_RUN], m.runs[HELD_NODE]
+    is_new, opened = t.steps[step, PLAIN_SOURCE] == 0, float(reach_of(t, m, event))
+    for c in range(start, stop):
+        run, place = 0 if is_new else picked[c], to + c - start
+        parent, since = held[run], reach[run]
+        events[node], variables[node], parents[node] = event, variable, -1 if is_new else parent
+        held[place], reach[place] = node, opened if is_new else since
+        node += 1
+
+
+@inlined
 def make_runs(t: PlainTables, m: PlainMemory, event: int, step: int, start: int, stop: int) -> None:
     """Make the runs that candidates become by a step."""
-    nodes = make_nodes(t, m, event, step, start, stop)
     target = t.steps[step, PLAIN_TARGET]
     to = m.segments[SEGMENT_START, target] + m.segments[SEGMENT_SIZE, target]
     end = to + stop - start
     m.segments[SEGMENT_SIZE, target] += stop - start
     m.sizes[HAS_CREATED] += stop - start
-    for i in range(to, end):
-        m.runs[HELD_NODE, i] = nodes + i - to
+    make_elements(t, m, event, step, start, stop, to)
     if t.options[PLAIN_SEEN]:
         for i in range(to, end):
             m.runs[HELD_SEEN, i] = -1
     birth, part = t.options[PLAIN_BIRTH], t.options[PLAIN_PART]
-    if t.steps[step, PLAIN_SOURCE] == 0:
-        fill(m.registers[REACH], to, end, float(reach_of(t, m, event)))
-        if birth >= 0:
-            fill(m.registers[birth], to, end, float(m.sizes[HAS_BIRTHS]))
-            m.sizes[HAS_BIRTHS] += 1
-        if part >= 0:
-            fill(m.registers[part], to, end, float(m.events[EVENT_PART, event]))
-    else:
-        copy_register(m, m.registers[REACH], REACH, start, stop, to)
-        if birth >= 0:
-            copy_register(m, m.registers[birth], birth, start, stop, to)
-        if part >= 0:
-            copy_register(m, m.registers[part], part, start, stop, to)
+    if part >= 0:  # it is that of all runs which can take the event
+        fill(m.registers[part], to, end, float(m.events[EVENT_PART, event]))
+    if birth >= 0 and t.steps[step, PLAIN_SOURCE] == 0:
+        fill(m.registers[birth], to, end, float(m.sizes[HAS_BIRTHS]))
+        m.sizes[HAS_BIRTHS] += 1
+    elif birth >= 0:
+        copy_register(m, m.registers[birth], birth, start, stop, to, 0.0)
     if t.options[PLAIN_LAST] >= 0:
         fill(m.registers[t.options[PLAIN_LAST]], to, end, float(m.events[EVENT_POS, event]))
     if t.options[PLAIN_LOW] >= 0:
@@ -193,10 +189,6 @@ def make_runs(t: PlainTables, m: PlainMemory, event: int, step: int, start: int,
             m.registers[t.options[PLAIN_LOW], i] = m.candidates[PICK_LOW, start + i - to]
             m.registers[t.options[PLAIN_HIGH], i] = m.candidates[PICK_HIGH, start + i - to]
     set_registers(t, m, step, event, start, stop, to)
-    mask = t.steps[step, PLAIN_MASK]
-    if mask >= 0:
-        for i in range(to, end):
-            m.registers[mask, i] += t.steps[step, PLAIN_BIT]
     if t.states[target, PLAIN_INDEX] >= 0:
         add_to_index(t, m, target, to, end)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,11 @@ from penstock.plan.layout import SEGMENT_NEED, SEGMENT_ROOM, SEGMENT_SIZE, SEGME
 from penstock.plan.plain import PlainTables
 from penstock.plan.tables import Bools, Floats, Ints
 
+SmallInts: TypeAlias = NDArray[np.int32]
+
 BLOCK = 512  # runs that are compared at a time: a block of a column stays in the first cache
-AHEAD = 32  # events: so far ahead of an event it is known what takes them
+STRIDE = 16  # neighbours that become candidates at a time: as many places behind them must be free
+AHEAD = 32  # events: so far ahead of an event it is known what takes them; a power of two
 DEEP = 64
 FIRST_SWEEP = 64  # a segment is first swept at this size
 _SMALL_ROOM = 4096  # while there is less, to grow costs less than to stop often
@@ -37,7 +40,10 @@ class PlainMemory(NamedTuple):
     segments: Ints  # (9, S) START + ROOM of a state is at most START of the next
     runs: NDArray[np.int32]  # (3, ·), or (4, ·) once runs have been tallied
     registers: Floats  # (R, ·)
-    heads: NDArray[np.int32]  # (·,) buckets of a state's index, in the places of its segment: the newest run, or -1
+    # Buckets of a state's index, in the places of its segment: the newest group of runs, or -1. A group is
+    # neighbours with one key, and is named by twice its first run, and one more if it has several; HELD_NEXT of the
+    # first is the next group, or -1, and that of the second where the group ends.
+    heads: NDArray[np.int32]  # (·,)
     # Elements of runs: a run is a chain from its newest element to its first; runs share their beginnings.
     nodes: NDArray[np.int32]  # (3, ·) a node's parent is before it, or -1
     found: NDArray[np.int32]  # (4, ·) matches, as they are found, and groups of them that end alike
@@ -81,6 +87,7 @@ class PlainMemory(NamedTuple):
     known: Floats  # (·,) the constants in it
     takers: NDArray[np.int32]  # (BLOCK + AHEAD,) of events: the variable that takes each, NO_WAY or SEVERAL_WAYS
     hints: Ints  # (V, ·, 3) in which indexes an event that the variable takes will be looked up, see `foreseeing.py`
+    ahead: Ints  # (AHEAD, ·) where an event, by its place modulo AHEAD, will be looked up: a bucket, then a run, or -1
     ways: Ints  # (S, V) the step by which runs of a state take a variable; NO_WAY if none, SEVERAL_WAYS if several
 
 
@@ -88,7 +95,7 @@ def new_plain_memory(
     t: PlainTables, variables: int, columns: int, references: int, constants: Floats, room: int = 256
 ) -> PlainMemory:
     """Return an empty memory for a plain query."""
-    states, keep = len(t.states), np.zeros(BLOCK, np.uint8)
+    states, keep, hints = len(t.states), np.zeros(BLOCK, np.uint8), hints_of(t, variables)
     segments = np.zeros((layout.PLAIN_SEGMENT_WIDTH, states), np.int64)
     segments[SEGMENT_START], segments[SEGMENT_ROOM], segments[SEGMENT_SWEEP] = (
         np.arange(states) * room,
@@ -137,7 +144,8 @@ def new_plain_memory(
         np.zeros_like(t.rows),
         np.zeros(len(t.rows), np.float64),
         np.zeros(BLOCK + AHEAD, np.int32),
-        hints_of(t, variables),
+        hints,
+        np.zeros((AHEAD, hints.shape[1]), np.int64),
         ways_of(t, variables),
     )
 
@@ -202,13 +210,14 @@ def with_plain_room(memory: PlainMemory, status: int) -> PlainMemory:
         return with_wider_segments(memory)
     name = {layout.MORE_CANDIDATES: "candidates", layout.MORE_NODES: "nodes", layout.MORE_FOUND: "found"}[status]
     array = getattr(memory, name)
-    changed: dict[str, Any] = {name: wider(array, 2 * array.shape[1] + 8)}
+    room = 2 * array.shape[1] + 8
+    changed: dict[str, Any] = {name: wider(array, room)}
     grown = memory._replace(**changed)
     if status == layout.MORE_FOUND and memory.spans.shape[1]:
         grown = grown._replace(spans=wider(memory.spans, grown.found.shape[1]))
     if status == layout.MORE_CANDIDATES:
         groups = np.zeros((2 * len(memory.groups), layout.GROUP_WIDTH), np.int64)
-        grown = grown._replace(groups=groups, slots=np.zeros((layout.SLOT_WIDTH, 2 * array.shape[1] + 8), np.bool_))
+        grown = grown._replace(groups=groups, slots=np.zeros((layout.SLOT_WIDTH, room), np.bool_))
     return grown
 
 

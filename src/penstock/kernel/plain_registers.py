@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.kernel.compiling import inlined, part
-from penstock.kernel.lanes import run_lanes
+from penstock.kernel.lanes import operand, run_lanes
 from penstock.kernel.plain_memory import BLOCK, PlainMemory
 from penstock.kernel.stack import arithmetic, is_less, is_text
 from penstock.plan.layout import (
@@ -16,6 +16,7 @@ from penstock.plan.layout import (
     CONST,
     MUL,
     PICK_RUN,
+    PLAIN_BIT,
     PLAIN_SETTER,
     PLAIN_SETTER_END,
     REF,
@@ -30,6 +31,7 @@ from penstock.plan.layout import (
     SET_LEAST,
     SET_LOAD,
     SET_LOAD_END,
+    SET_MEMBER,
     SET_READ,
     SET_RUN,
     SET_SLOT,
@@ -50,7 +52,9 @@ def set_registers(t: PlainTables, m: PlainMemory, step: int, event: int, start: 
             for i in range(to, to + stop - start):
                 row[i] = x
         elif kind == SET_COPY:
-            copy_register(m, row, source, start, stop, to)
+            copy_register(m, row, source, start, stop, to, 0.0)
+        elif kind == SET_MEMBER:
+            copy_register(m, row, source, start, stop, to, float(t.steps[step, PLAIN_BIT]))
         elif kind == SET_AVG:
             for i in range(to, to + stop - start):
                 count = m.registers[t.setters[k, SET_COLUMN], i]
@@ -62,15 +66,17 @@ def set_registers(t: PlainTables, m: PlainMemory, step: int, event: int, start: 
 
 
 @inlined
-def copy_register(m: PlainMemory, row: NDArray[np.float64], source: int, start: int, stop: int, to: int) -> None:
-    """Copy a register of the candidates; 0 if there is none yet."""
+def copy_register(
+    m: PlainMemory, row: NDArray[np.float64], source: int, start: int, stop: int, to: int, more: float
+) -> None:
+    """Copy a register of the candidates, and so much more; it is 0 if there is none yet."""
     if source < 0:
         for i in range(to, to + stop - start):
-            row[i] = 0.0
+            row[i] = more
         return
     column, picked = m.registers[source], m.candidates[PICK_RUN]
     for c in range(start, stop):
-        row[to + c - start] = column[picked[c]]
+        row[to + c - start] = column[picked[c]] + more
 
 
 @inlined
@@ -113,27 +119,13 @@ def work_out(
 
 
 @inlined
-def operand(t: PlainTables, m: PlainMemory, k: int, at: int, event: int) -> tuple[int, float]:
-    """Return the register that an operand of a worked-out register is; or -1, and its value."""
-    if t.rows[at, 0] == CONST:
-        return -1, m.constants[t.rows[at, 1]]
-    for load in range(t.setters[k, SET_LOAD], t.setters[k, SET_LOAD_END]):
-        if t.rows[load, 0] == t.rows[at, 1]:
-            place, number = t.rows[load, 1], t.rows[load, 2]
-            if place == 1:
-                return number, 0.0
-            return -1, m.columns[number, event] if place == 0 else m.constants[number]
-    return -1, math.nan
-
-
-@inlined
 def work_out_pair(
     t: PlainTables, m: PlainMemory, k: int, row: NDArray[np.float64], event: int, start: int, stop: int
 ) -> None:
     """Work out a sum, a difference or a product: most are one, for few runs, to which the machine takes long."""
-    at = t.setters[k, SET_CODE]
-    op = t.rows[at + 2, 0]
-    (left, x), (right, y) = operand(t, m, k, at, event), operand(t, m, k, at + 1, event)
+    at, loads = t.setters[k, SET_CODE], (t.setters[k, SET_LOAD], t.setters[k, SET_LOAD_END])
+    op, (left, x) = t.rows[at + 2, 0], operand(t, m, t.rows, m.constants, loads, at, event)
+    right, y = operand(t, m, t.rows, m.constants, loads, at + 1, event)
     a, b = m.registers[max(left, 0)], m.registers[max(right, 0)]
     for i in range(start, stop):
         u, v = a[i] if left >= 0 else x, b[i] if right >= 0 else y

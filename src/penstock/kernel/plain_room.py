@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.kernel.asking_plain import is_shed
 from penstock.kernel.compiling import inlined, part
-from penstock.kernel.plain_memory import PlainMemory
+from penstock.kernel.plain_memory import STRIDE, PlainMemory
 from penstock.plan.layout import (
     COPY_RUN,
     DONE,
@@ -93,7 +93,7 @@ def has_room_to_kill(t: PlainTables, m: PlainMemory) -> bool:
     for s in range(1, len(t.states)):
         if t.states[s, PLAIN_KILL] < t.states[s, PLAIN_KILL_END]:
             size = max(m.segments[SEGMENT_SIZE, s], m.segments[SEGMENT_NEED, s] if m.sizes[HAS_GROUPS] > 0 else 0)
-            if size >= m.candidates.shape[1]:
+            if size + STRIDE >= m.candidates.shape[1]:
                 return False
     return True
 

@@ -10,10 +10,9 @@ import math
 
 import numpy as np
 
-from penstock.kernel.compiling import inlined, part
-from penstock.kernel.folding import ALWAYS, NEVER, fold
-from penstock.kernel.lanes import run_lanes
-from penstock.kernel.plain_memory import BLOCK, PlainMemory
+from penstock.kernel.compiling import inlined
+from penstock.kernel.filtering import filter_bounds, filter_members, filter_rest, fold_rest
+from penstock.kernel.plain_memory import BLOCK, STRIDE, PlainMemory, SmallInts
 from penstock.kernel.stack import run_program
 from penstock.plan.layout import (
     CONJ_CODE,
@@ -23,8 +22,6 @@ from penstock.plan.layout import (
     CONJ_LOAD_END,
     CONJ_OP,
     CONJ_SLOT,
-    CONJ_WHOLE,
-    CONJ_WHOLE_END,
     EVENT_LOW,
     EVENT_PART,
     EVENT_POS,
@@ -56,6 +53,7 @@ from penstock.plan.layout import (
     SEGMENT_START,
 )
 from penstock.plan.plain import PlainTables
+from penstock.plan.tables import Ints
 
 _ODD, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
@@ -64,19 +62,6 @@ _ODD, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 def reach_of(t: PlainTables, m: PlainMemory, event: int) -> int:
     """Return what WITHIN measures of an event: its time, or its position."""
     return m.events[EVENT_POS, event] if t.options[PLAIN_BY_COUNT] else m.events[EVENT_TS, event]
-
-
-@part
-def load(t: PlainTables, m: PlainMemory, start: int, stop: int, run: int, event: int) -> None:
-    """Put the values of references into place, from the event, the run's registers, or constants."""
-    for k in range(start, stop):
-        place, number = t.rows[k, 1], t.rows[k, 2]
-        if place == 0:
-            m.values[t.rows[k, 0]] = m.columns[number, event]
-        elif place == 1:
-            m.values[t.rows[k, 0]] = m.registers[number, run]
-        else:
-            m.values[t.rows[k, 0]] = m.constants[number]
 
 
 @inlined
@@ -190,111 +175,75 @@ def bucket(x: float, start: int, room: int) -> int:
 
 
 @inlined
-def scan_index(t: PlainTables, m: PlainMemory, state: int, key: float, bounds: int, count: int) -> int:
-    """Like `scan_all`, for the runs of a state that may have a key."""
-    index, first = t.states[state, PLAIN_INDEX], count
+def as_group(following: SmallInts, start: int, stop: int) -> int:
+    """Return how an index names the runs start .. stop-1, neighbours with one key: see `PlainMemory.heads`."""
+    if stop - start == 1:
+        return 2 * start
+    following[start + 1] = stop
+    return 2 * start + 1
+
+
+@inlined
+def end_of(following: SmallInts, group: int) -> int:
+    """Return where a group ends."""
+    start = group >> 1
+    return following[start + 1] if group & 1 else start + 1
+
+
+@inlined
+def shorten(m: PlainMemory, head: int, before: int, start: int, stop: int, after: int) -> None:
+    """Let a group in a chain, behind that which begins with the run `before`, be the runs start .. stop-1; or go."""
+    following, group = m.runs[HELD_NEXT], after
+    if start < stop:
+        following[start], group = after, as_group(following, start, stop)
+    if before < 0:
+        m.heads[head] = group
+    else:
+        following[before] = group
+
+
+@inlined
+def list_group(picked: Ints, count: int, start: int, stop: int) -> int:
+    """Add neighbours to the candidates, the newest first as in the whole chain, however it is parted into groups.
+
+    Places behind them are written, too: most groups take one round then, and which do not need not be guessed.
+    Returns how many candidates there are then.
+    """
+    last = stop - 1
+    while last >= start:
+        for k in range(STRIDE):
+            picked[count + k] = last - k
+        count += min(STRIDE, last - start + 1)
+        last -= STRIDE
+    return count
+
+
+@inlined
+def scan_index(t: PlainTables, m: PlainMemory, state: int, step: int, key: float, bounds: int, first: int) -> int:
+    """Like `scan_all`, for the runs of a state that may have a key; not those that have the step's member."""
+    index, count, before, checks = t.states[state, PLAIN_INDEX], first, -1, 0
     head = bucket(key, m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state])
-    run, before, unlinks = m.heads[head], -1, not t.options[PLAIN_TALLIES]  # else the work is accounted for
-    keys, reach, least, checks = m.registers[index], m.registers[REACH], m.bounds[0, 1], 0
-    following, picked = m.runs[HELD_NEXT], m.candidates[PICK_RUN]
-    while run >= 0:
-        checks += 1
-        after, is_mine, is_in_reach = following[run], keys[run] == key, reach[run] >= least
-        picked[count] = run
-        count += int(is_mine & is_in_reach)  # other keys may be in the same bucket
-        if is_mine and not is_in_reach and unlinks:  # nor will it ever be
-            if before < 0:
-                m.heads[head] = after
-            else:
-                following[before] = after
-        else:
-            before = run
-        run = after
+    keys, reach, following, picked = m.registers[index], m.registers[REACH], m.runs[HELD_NEXT], m.candidates[PICK_RUN]
+    least, group = m.bounds[0, 1], m.heads[head]
+    while group >= 0:
+        start, end = group >> 1, end_of(following, group)
+        alive, after = start, following[start]
+        checks += end - start
+        if keys[start] == key:  # other keys may be in the same bucket
+            while alive < end and not reach[alive] >= least:
+                alive += 1
+            count = list_group(picked, count, alive, end)
+        if alive > start and not t.options[PLAIN_TALLIES]:  # they are over for good; else the work is accounted for
+            shorten(m, head, before, alive, end, after)
+        before = before if alive == end else alive
+        group = after
     m.sizes[HAS_CHECKS] += checks
-    return filter_bounds(m, index, key, bounds, first, count)
-
-
-@inlined
-def filter_bounds(m: PlainMemory, index: int, key: float, bounds: int, first: int, count: int) -> int:
-    """Keep the candidates from `first` on, which have a key and are in reach, that fulfil the other bounds."""
-    picked = m.candidates[PICK_RUN]
-    for b in range(1, bounds):
-        slot, least, most, kept = int(m.bounds[b, 0]), m.bounds[b, 1], m.bounds[b, 2], first
-        if slot == index:
-            if not least <= key <= most:
-                return first
-            continue
-        column = m.registers[slot]
-        for c in range(first, count):
-            run = picked[c]
-            picked[kept] = run
-            kept += int((column[run] >= least) & (column[run] <= most))
-        count = kept
-    return count
-
-
-@part
-def holds_by_registers(t: PlainTables, m: PlainMemory, conjunct: int, run: int, event: int) -> bool:
-    """Return whether a condition that is no interval holds."""
-    load(t, m, t.conjuncts[conjunct, CONJ_LOAD], t.conjuncts[conjunct, CONJ_LOAD_END], run, event)
-    start, stop = t.conjuncts[conjunct, CONJ_WHOLE], t.conjuncts[conjunct, CONJ_WHOLE_END]
-    return run_program(t.rows, start, stop, m.values, m.constants, m.ranks, m.stack) == 1.0
-
-
-@inlined
-def fold_rest(t: PlainTables, m: PlainMemory, step: int, event: int) -> bool:
-    """Work out what an event leaves of the conditions that are no intervals; return whether a run may fulfil them."""
-    may_hold = True
-    for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
-        if m.foldable[k]:
-            code = (t.conjuncts[k, CONJ_WHOLE], t.conjuncts[k, CONJ_WHOLE_END])
-            loads = (t.conjuncts[k, CONJ_LOAD], t.conjuncts[k, CONJ_LOAD_END])
-            m.lengths[k] = fold(
-                t.rows, code, loads, m.columns, event, m.constants, m.ranks, m.left, m.known, m.stack, m.block
-            )
-            may_hold &= m.lengths[k] != NEVER
-    return may_hold
-
-
-@inlined
-def filter_rest(t: PlainTables, m: PlainMemory, step: int, event: int, first: int, count: int) -> int:
-    """Keep the candidates from `first` on for which the conditions hold that are no intervals."""
-    picked = m.candidates[PICK_RUN]
-    for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
-        if t.conjuncts[k, CONJ_SLOT] >= 0 and (
-            m.exact[k] or t.conjuncts[k, CONJ_WHOLE] == t.conjuncts[k, CONJ_WHOLE_END]
-        ):
-            continue  # an interval, or one that another condition implies
-        kept, rows, constants = first, t.rows, m.constants
-        code = (t.conjuncts[k, CONJ_WHOLE], t.conjuncts[k, CONJ_WHOLE_END])
-        if m.foldable[k]:
-            if m.lengths[k] == NEVER:
-                return first
-            if m.lengths[k] == ALWAYS:
-                continue
-            rows, constants, code = m.left, m.known, (code[0], code[0] + m.lengths[k])
-        loads = (t.conjuncts[k, CONJ_LOAD], t.conjuncts[k, CONJ_LOAD_END])
-        for at in range(first, count, BLOCK):
-            size = min(BLOCK, count - at)
-            for lane in range(size):
-                m.block[lane] = picked[at + lane]
-            run_lanes(t, m, rows, constants, code, loads, event, size)
-            for lane in range(size):
-                picked[kept] = m.block[lane]
-                kept += int(m.lanes[0, lane] == 1.0)
-        count = kept
-    return count
-
-
-@inlined
-def filter_members(m: PlainMemory, slot: int, bit: int, first: int, count: int) -> int:
-    """Keep the candidates from `first` on whose bag does not have the member yet."""
-    members, picked, kept = m.registers[slot], m.candidates[PICK_RUN], first
+    members, bit, kept = m.registers[max(t.steps[step, PLAIN_MASK], 0)], t.steps[step, PLAIN_BIT], first
     for c in range(first, count):
         run = picked[c]
         picked[kept] = run
-        kept += int((int(members[run]) & bit) == 0)
-    return kept
+        kept += int((reach[run] >= least) & ((int(members[run]) & bit) == 0))
+    return filter_bounds(m, index, key, bounds, first, kept)
 
 
 @inlined
@@ -306,15 +255,15 @@ def scan(t: PlainTables, m: PlainMemory, state: int, step: int, event: int, firs
     start, size = m.segments[SEGMENT_START, state], m.segments[SEGMENT_SIZE, state]
     index = t.states[state, PLAIN_INDEX]
     if index >= 0 and index == t.options[PLAIN_PART]:
-        count = scan_index(t, m, state, float(m.events[EVENT_PART, event]), bounds, first)
+        count = scan_index(t, m, state, step, float(m.events[EVENT_PART, event]), bounds, first)
     elif index >= 0 and t.steps[step, PLAIN_KEY] >= 0:
         key = side_of_event(t, m, t.steps[step, PLAIN_KEY], event)
-        count = scan_index(t, m, state, key, bounds, first)
+        count = scan_index(t, m, state, step, key, bounds, first)
     else:
         past = 0 if t.options[PLAIN_TALLIES] else pass_over(m, state)  # where the work is accounted for, as ever
         m.sizes[HAS_CHECKS] += size - past
         m.segments[SEGMENT_SCANS, state] += 1
         count = scan_all(m, start + past, start + size, bounds, first)
-    if t.steps[step, PLAIN_MASK] >= 0:
-        count = filter_members(m, t.steps[step, PLAIN_MASK], t.steps[step, PLAIN_BIT], first, count)
+        if t.steps[step, PLAIN_MASK] >= 0:
+            count = filter_members(m, t.steps[step, PLAIN_MASK], t.steps[step, PLAIN_BIT], first, count)
     return filter_rest(t, m, step, event, first, count)

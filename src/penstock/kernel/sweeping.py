@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock.kernel.compiling import entry, inlined, part
 from penstock.kernel.plain_memory import FIRST_SWEEP, PlainMemory
-from penstock.kernel.scanning import bucket, reach_of
+from penstock.kernel.scanning import as_group, bucket, reach_of
 from penstock.plan.layout import (
     GROUP_STEP,
     HAS_GROUPS,
@@ -46,21 +46,22 @@ _STRETCH = 32  # neighbours that are moved at a time, by a loop that the compile
 
 @inlined
 def add_to_index(t: PlainTables, m: PlainMemory, state: int, start: int, stop: int) -> None:
-    """Put runs first in their buckets; a run without a key can take nothing, and stands in none."""
+    """Put runs first in their buckets, neighbours with one key as a group.
+
+    A run without a key can take nothing, and stands in none.
+    """
     first, room = m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state]
     keys, following = m.registers[t.states[state, PLAIN_INDEX]], m.runs[HELD_NEXT]
-    at, before, head = first, math.nan, m.heads[first]
-    for run in range(start, stop):
-        key = keys[run]
-        if math.isnan(key):
-            continue
-        if key != before:  # runs that an event makes mostly have one key
-            m.heads[at] = head
-            at, before = bucket(key, first, room), key
-            head = m.heads[at]
-        following[run] = head
-        head = np.int32(run)
-    m.heads[at] = head
+    at = start
+    while at < stop:
+        key, end = keys[at], at + 1
+        while end < stop and keys[end] == key:
+            end += 1
+        if not math.isnan(key):
+            head = bucket(key, first, room)
+            following[at] = m.heads[head]
+            m.heads[head] = as_group(following, at, end)
+        at = end
 
 
 @inlined

@@ -125,7 +125,7 @@ class Model:
     def _selectivity(self, condition: JoinCondition) -> float:
         used = {condition.same} if condition.same >= 0 else set()
         if condition.term is not None:
-            used = {column for _, _, column in condition.term.program() if column >= 0}
+            used = {column for _, _, column in condition.term.program if column >= 0}
         names = [self.columns[column] for column in used if column < len(self.columns)]
         return self.statistics.selectivity(condition, names)
 

@@ -75,11 +75,10 @@ class Term:
         """How much of a stack its program needs."""
         return max([place + part.depth for place, part in enumerate(self.parts)], default=1)
 
-    def program(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the steps of the stack machine: code, argument, column."""
-        for part in self.parts:
-            yield from part.program()
-        yield int(self.code), self.argument, self.column
+    @cached_property
+    def program(self) -> tuple[tuple[int, int, int], ...]:
+        """The steps of the stack machine: code, argument, column."""
+        return *(step for part in self.parts for step in part.program), (int(self.code), self.argument, self.column)
 
 
 def term(program: Iterable[tuple[int, int]], terms: Terms) -> Term:

@@ -86,8 +86,8 @@ CONJ_SLOT, CONJ_OP, CONJ_COLUMN, CONJ_CODE, CONJ_CODE_END = range(5)
 CONJ_WHOLE, CONJ_WHOLE_END, CONJ_LOAD, CONJ_LOAD_END, CONJ_WIDTH = range(5, 10)
 # columns of PlainTables.setters
 SET_SLOT, SET_KIND, SET_FROM, SET_COLUMN, SET_CODE, SET_CODE_END, SET_LOAD, SET_LOAD_END, SET_WIDTH = range(9)
-# kinds of setters
-SET_COPY, SET_READ, SET_COUNT, SET_SUM, SET_LEAST, SET_MOST, SET_AVG, SET_RUN = range(8)
+# kinds of setters; MEMBER: copied, with the step's member added
+SET_COPY, SET_READ, SET_COUNT, SET_SUM, SET_LEAST, SET_MOST, SET_AVG, SET_RUN, SET_MEMBER = range(9)
 # places in PlainTables.options; slots are -1 where a query has no need of them
 PLAIN_BY_COUNT, PLAIN_MOVES, PLAIN_CONSUMES, PLAIN_WITHIN, PLAIN_LOW, PLAIN_HIGH, PLAIN_PART = range(7)
 PLAIN_LAST, PLAIN_BIRTH, PLAIN_MAX_RUNS = range(7, 10)

@@ -197,8 +197,13 @@ class _Packing:
         return slot, int(asked.op), column, *spans
 
     def setter_rows(self, step: Transition) -> list[tuple[int, ...]]:
+        taken = {op.number for op in step.ops if op.op is Op.TAKE_MEMBER}
         masks = [
-            (self.mask(bag), layout.SET_COPY, self.mask(bag) if step.source else -1)
+            (
+                self.mask(bag),
+                layout.SET_MEMBER if bag in taken else layout.SET_COPY,
+                self.mask(bag) if step.source else -1,
+            )
             for bag in range(len(self.numbered.bags))
         ]
         plain = [self.setter(step, r) for r in self.registers.slots[step.target] if isinstance(r, Register)]

@@ -258,5 +258,5 @@ def _program(value: Term, place: dict[tuple[int, int], Load]) -> Program:
     """Return an expression of penstock.plan.joins as a program over references."""
     return tuple(
         (int(code), place[argument, column].reference if code == Code.REF else argument)
-        for code, argument, column in value.program()
+        for code, argument, column in value.program
     )

@@ -98,6 +98,11 @@ class Sample:
     ranks: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     parts: Ints | None = None
 
+    @cached_property
+    def has_texts(self) -> bool:
+        """Whether a value may be a text: else nobody has to look at each."""
+        return bool(_is_text(self.columns).any() or _is_text(self.constants).any())
+
 
 def estimate(
     plan: Planned, sample: Sample, query: JoinQuery | None = None, *, pairs: int = 1_000, seed: int = 0
@@ -180,9 +185,9 @@ class _Drawing:
         if term.code == Code.CONST:
             return np.full(len(next(iter(events.values()))), self.sample.constants[term.argument])
         if term.code == Code.REF:
-            return np.asarray(self.sample.columns[term.column, events[term.argument]])
+            return np.asarray(self.sample.columns[term.column].take(events[term.argument]))
         parts = [self.value(part, events) for part in term.parts]
-        return _applied(Code(term.code), parts, self.sample.ranks)
+        return _applied(Code(term.code), parts, self.sample)
 
 
 _FUNCTIONS: dict[Code, Callable[..., Floats]] = {
@@ -201,27 +206,28 @@ def _is_text(x: Floats) -> Bools:
     return (x >= TEXT_BASE) & (x < TEXT_BASE + 2.0**40)
 
 
-def _applied(code: Code, parts: list[Floats], ranks: Ints) -> Floats:
+def _applied(code: Code, parts: list[Floats], sample: Sample) -> Floats:
     a, b = parts[0], parts[-1]
     if code in (Code.AND, Code.OR):
         return np.asarray((a == 1) & (b == 1) if code == Code.AND else (a == 1) | (b == 1), np.float64)
     if code == Code.NOT:
         return np.asarray(a != 1, np.float64)
     if Code.EQ <= code <= Code.GE:
-        return _compared(code, a, b, ranks).astype(np.float64)
-    a, b = (np.where(_is_text(x), np.nan, x) for x in (a, b))
+        return _compared(code, a, b, sample).astype(np.float64)
+    if sample.has_texts:
+        a, b = (np.where(_is_text(x), np.nan, x) for x in (a, b))
     result: Floats = _FUNCTIONS[code](a) if len(parts) == 1 else _FUNCTIONS[code](a, b)
     return np.where(b == 0, np.nan, result) if code in (Code.DIV, Code.MOD) else result
 
 
-def _compared(code: Code, a: Floats, b: Floats, ranks: Ints) -> Bools:
+def _compared(code: Code, a: Floats, b: Floats, sample: Sample) -> Bools:
     holds = _COMPARISONS[code](a, b)
     if code == Code.NE:
         holds &= ~np.isnan(a) & ~np.isnan(b)
-    elif code != Code.EQ:
+    elif code != Code.EQ and sample.has_texts:
         texts = _is_text(a), _is_text(b)
         if texts[0].any() or texts[1].any():
-            holds = _COMPARISONS[code](_ranked(a, ranks), _ranked(b, ranks)) & (texts[0] == texts[1])
+            holds = _COMPARISONS[code](_ranked(a, sample.ranks), _ranked(b, sample.ranks)) & (texts[0] == texts[1])
     return np.asarray(holds)
 
 

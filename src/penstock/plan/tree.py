@@ -327,7 +327,7 @@ class _Packing:
     def program(self, value: Term | None) -> tuple[int, int]:
         assert value is not None
         self.deepest = max(self.deepest, value.depth)
-        return self.span(value.program())
+        return self.span(value.program)
 
 
 def _is_exact(condition: JoinCondition, left: int, right: int) -> bool:
