@@ -39,7 +39,7 @@ test-all: $(SYNCED)
 	@$(BIN)/pytest -n 2 --dist loadgroup --doctest-modules -m "not kafka" tests src
 
 test-kafka: $(SYNCED)
-	@$(BIN)/pytest -m "$(KAFKA)" tests
+	@$(BIN)/pytest -n 2 --dist loadgroup -m "$(KAFKA)" tests
 
 kafka: $(SYNCED)
 	@$(BIN)/python -m tests.spark.kafka.broker

@@ -19,10 +19,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Send the tests that share sessions of Spark to one worker (`--dist loadgroup`).
+    """Send the tests that share sessions of Spark to one worker (`--dist loadgroup`), and those that share a broker.
 
     All others go where there is room, also those that start a Spark of their own.
     """
     for item in items:
-        if SESSIONS & set(getattr(item, "fixturenames", ())):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if SESSIONS & fixtures:
             item.add_marker(pytest.mark.xdist_group("spark"))
+        elif "broker" in fixtures:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))

@@ -17,7 +17,7 @@ import pytest
 from tests.spark.kafka.broker import Broker, jars
 from tests.spark.test_job import SPARK, written
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.kafka
 
 QUERY = "PATTERN SEQ(Small a, Large b) WHERE b.amount > 10 * a.amount WITHIN 5 s PARTITION BY card"
 START_US = 1_700_000_000_000_000
