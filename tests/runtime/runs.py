@@ -59,14 +59,15 @@ def shed_run(
     *,
     unshed: float = 0.0,
     learner: Learner | None = None,
+    seed: int = 1,
 ) -> tuple[Run, Loop]:
-    """Run over events under load."""
+    """Run over events under load; the seed is that of the windows that are left unshed."""
     operator = Operator(QUERY, is_split=True, names=history().names)
     operator.take(events)
     made = STRATEGIES[strategy].fitted(history())
     shape = Constant(profile) if isinstance(profile, float) else profile
     clock = VirtualClock(shape.arrivals(operator.stream.size, CAPACITY))
-    shedder = Shedder(made, detector(made.level), BOUND, F, unshed)
+    shedder = Shedder(made, detector(made.level), BOUND, F, unshed, seed)
     loop = Loop(operator, clock, costs(), shedder, full_time=learned().event_seconds, learner=learner)
     return loop(), loop
 

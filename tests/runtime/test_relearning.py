@@ -14,7 +14,6 @@ from penstock.runtime.relearning import Learner
 from penstock.runtime.running import Loop, Shedder
 from penstock.runtime.training import unshed
 from penstock.shedding.drift import LibraryDrift, MatchesDrift, MatrixDrift
-from penstock.shedding.estimating import Estimate
 from penstock.shedding.markov import deviation
 from penstock.shedding.overload.queueing import QueueDetector
 from penstock.shedding.quality import strict
@@ -98,30 +97,3 @@ def test_nothing_is_learned_anew_while_nothing_changes() -> None:
     learner = Learner(MatchesDrift(PER_WINDOW, threshold=0.6, windows=40), windows=30)
     shed_run("espice", 1.7, structured(300, 33), unshed=0.2, learner=learner)
     assert not learner.retrained
-
-
-@pytest.mark.parametrize(("strategy", "rate"), [("random-event", 1.5), ("ebl", 2.5), ("pspice", 1.2)])
-def test_the_truth_lies_in_the_interval_of_the_estimate(strategy: str, rate: float) -> None:
-    inside = 0
-    for seed in range(40, 46):
-        estimate, really = _estimate_and_truth(strategy, rate, seed)
-        inside += estimate.low <= really <= estimate.high
-        assert estimate.high - estimate.low < 0.5, "an interval that wide says nothing"
-        assert 0 < really < 1
-    assert inside >= 5, f"the interval of 95 % has the truth in {inside} of 6 runs"
-
-
-def _estimate_and_truth(strategy: str, rate: float, seed: int) -> tuple[Estimate, float]:
-    """Return the estimate of a run, and what is lost of the windows that were shed."""
-    events = structured(500, seed)
-    run, loop = shed_run(strategy, rate, events, unshed=0.2)
-    estimate = run.estimate
-    assert estimate is not None
-    marked = loop._marked
-    found, wanted = run.found, truth(events).found
-    shed = ~marked
-    assert loop._judge is not None
-    first = loop._judge._begun or 0  # the windows that the estimate is about
-    part = [each.between(first, len(marked)) for each in (wanted, found)]
-    kept = [type(each)(each.queries[m], each.windows[m], each.events[m]) for each in part for m in [shed[each.windows]]]
-    return estimate, strict(kept[0], kept[1], [1.0]).lost

@@ -22,7 +22,8 @@ def drop_from_all(
     if len(droppers) == 1:
         return droppers[0].drop_least(count, utilities[0], left, seed)
     each = [dropper.count(utility.shape[1], left) for dropper, utility in zip(droppers, utilities, strict=True)]
-    joint = [np.concatenate([np.asarray(array).reshape(-1) for array in arrays]) for arrays in (utilities, each)]
+    whole = [np.broadcast_to(utility, sizes.shape) for utility, sizes in zip(utilities, each, strict=True)]
+    joint = [np.concatenate([array.reshape(-1) for array in arrays]) for arrays in (whole, each)]
     parts = np.split(quota(joint[0], joint[1], count), np.cumsum([sizes.size for sizes in each])[:-1])
     return sum(
         dropper.drop_counted(wanted.reshape(sizes.shape), seed)

@@ -381,7 +381,8 @@ class Engine:
 
         Args:
             count: how many; all, if there are fewer.
-            utilities: per query (S, B) of a run by its state and by what it has left, in B equal parts, least first.
+            utilities: per query (S, B) of a run by its state and by what it has left, in B equal parts, least first;
+                (1, B) if the state does not matter.
             left: by partition, in the order in which they came: the share that its runs have left, of whatever the
                 utilities are about; NaN if they must stay. Without it, what is left of WITHIN.
             seed: of the choice among runs of the same state and part; without it, the oldest go first.

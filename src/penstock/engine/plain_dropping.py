@@ -49,7 +49,8 @@ class Dropper:
     def drop_least(self, count: int, utility: Floats, left: Floats | None, seed: int | None) -> int:
         """Drop the runs of least utility; return how many. It is a single call of compiled code."""
         left = _NOTHING_LEFT if left is None else left
-        worth, room = np.ascontiguousarray(utility, np.float64), self._room(utility.shape[1], left)
+        states, room = len(self._tables.states), self._room(utility.shape[1], left)
+        worth = np.ascontiguousarray(np.broadcast_to(utility, (states, utility.shape[1])), np.float64)
         return int(
             drop_least(self._tables, self.memory, self.now, left, worth, count, -1 if seed is None else seed, room)
         )

@@ -160,19 +160,24 @@ def choose(utility: Floats, sizes: Ints, count: int, some: Floats, used: Ints, w
             some[kept] = value
             kept += int(least < value < most)
         left = kept
+    alike = 0
     for k in range(cells):
         if utility[used[k]] < most:
             wanted[used[k]] = sizes[used[k]]
             count -= sizes[used[k]]
-    for k in range(cells):
+        elif utility[used[k]] == most:
+            alike += sizes[used[k]]
+    before = 0
+    for k in range(cells):  # the same part of each, in whole numbers that add up to what is left to go
         if utility[used[k]] == most:
-            wanted[used[k]] = min(count, sizes[used[k]])
-            count -= wanted[used[k]]
+            upto = before + sizes[used[k]]
+            wanted[used[k]] = count * upto // alike - count * before // alike
+            before = upto
 
 
 @entry
 def choose_cells(utility: Floats, sizes: Ints, count: int, some: Floats, used: Ints, wanted: Ints) -> None:
-    """Say of how many runs of each cell the `count` of least utility are; of cells of the same, the first ones' go.
+    """Say of how many runs of each cell the `count` of least utility are; of cells of the same, the same part of each.
 
     Nothing is sorted: the greatest utility of which runs go is searched for among those that are left in question, of
     which about half fall away each time. Most cells have no runs, and are looked at once.

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from penstock.plan.tables import Bools, Ints
+from penstock.plan.tables import Bools, Floats, Ints
 from penstock.runtime.matching import Operator, Step
 from penstock.runtime.stream import PAIR_BITS
-from penstock.shedding.estimating import Estimate, by_window, missing, would_be_lost
+from penstock.shedding.estimating import UNKNOWN, Estimate, Gaps, missing, would_be_lost
 from penstock.shedding.views import Decision, View
 
 _PRUNE_FROM = 1 << 16
+
+
+class _Matches(NamedTuple):
+    """Matches of marked windows, R of them with E elements.
+
+    Attributes:
+        windows: (R,).
+        would: (R,) whether they would have been lost.
+        sizes: (R,) how many events each has.
+        rows: (E,) these events.
+    """
+
+    windows: Ints
+    would: Bools
+    sizes: Ints
+    rows: Ints
 
 
 class Judge:
     """Estimates the loss from the windows that are marked.
 
     If the strategy drops events from windows or from the stream, what it would have dropped in marked windows is noted,
-    and a match with such an event would have been lost. Else matches per window are compared.
+    and a match with such an event would have been lost. Else matches per window are compared. Events that were let go
+    unseen are missing in marked windows, too: `Gaps` says how many matches there were for each that was found.
 
     Args:
         operator: that is judged.
@@ -27,16 +46,24 @@ class Judge:
     def __init__(self, operator: Operator, is_marked: Bools) -> None:
         self._operator, self._is_marked = operator, is_marked
         self._would: Ints = np.zeros(0, np.int64)  # pairs of marked windows that would have been shed
-        self._lost: Ints = np.zeros(len(is_marked), np.int64)  # by window: matches that would have been lost
-        self._found: Ints = np.zeros(len(is_marked), np.int64)
-        self._begun: int | None = None  # the first window that opened when load was shed
+        self._found: Ints = np.zeros(len(is_marked), np.int64)  # matches by window
+        self._matches: list[_Matches] = []  # of marked windows
+        self._is_gone: Bools = np.zeros(operator.stream.size, np.bool_)  # events that were let go
+        self._since: int | None = None  # the first event since load is shed
+        self._seen = 0  # the event behind the last that was processed
         self._ended = 0
         self._names_events = False
 
+    def let_go(self, first: int, stop: int) -> None:
+        """Take events first .. stop-1 that were let go unseen."""
+        self._is_gone[first:stop] = True
+        self._since = first if self._since is None else self._since
+
     def note(self, start: int, view: View, decision: Decision, step: Step, *, is_shedding: bool) -> None:
         """Take a slice: what would have been decided about it, and what it brought."""
-        if is_shedding and len(view):
-            self._begun = int(view.windows.max()) if self._begun is None else self._begun
+        self._seen = start + len(view.types)
+        if is_shedding and self._since is None:
+            self._since = start
         self._ended = int(view.windows.min()) if len(view) else self._ended
         pairs = decision.pairs if decision.events is None else decision.events[view.rows]
         if pairs is not None:
@@ -45,26 +72,60 @@ class Judge:
             numbers = rows << PAIR_BITS | (view.windows - self._operator.stream.low[rows])
             chosen = pairs & self._is_marked[view.windows]
             self._would = np.concatenate([self._would, numbers[chosen]])
-        np.add.at(self._found, step.found.windows, 1)
         for _, chunk in step.matches.chunks:
             laid = chunk.laid_out()
-            hit = np.isin(laid.seq, self._would)
-            owners = np.repeat(np.arange(len(laid)), np.diff(laid.offsets))
-            lost = np.bincount(owners, weights=hit, minlength=len(laid)) > 0
-            windows = self._operator.stream.of_pairs(laid.seq[laid.offsets[:-1]])[1]
-            np.add.at(self._lost, windows[lost], 1)
+            if len(laid):
+                self._take(laid.seq, laid.offsets)
         if len(self._would) > _PRUNE_FROM:
             windows = self._operator.stream.of_pairs(self._would)[1]
             self._would = self._would[windows >= self._ended]
 
+    def _take(self, pairs: Ints, offsets: Ints) -> None:
+        """Take matches, each with its pairs of an event and a window."""
+        rows, windows = self._operator.stream.of_pairs(pairs)
+        sizes, windows = np.diff(offsets), windows[offsets[:-1]]
+        np.add.at(self._found, windows, 1)
+        would = np.logical_or.reduceat(np.isin(pairs, self._would), offsets[:-1])
+        chosen = self._is_marked[windows]
+        self._matches.append(_Matches(windows[chosen], would[chosen], sizes[chosen], rows[np.repeat(chosen, sizes)]))
+
+    def windows(self) -> tuple[int, int]:
+        """Return the windows that are judged, from the first to the one before the last.
+
+        They opened when load was shed, and have ended.
+        """
+        since = self._seen if self._since is None else self._since
+        first = int(np.searchsorted(self._operator.stream.starts, since))
+        return first, max(first, self._ended)
+
     def estimate(self) -> Estimate:
-        """Return the share of matches that are lost, of windows that opened and ended while load was shed."""
-        first, last = self._begun or 0, max(self._ended, self._begun or 0)
-        marked = self._is_marked[first:last]
+        """Return the share of matches that are lost."""
+        first, last = self.windows()
+        marked, matches, since = self._is_marked[first:last], self._between(first, last), self._since or 0
+        if not marked.any():
+            return UNKNOWN
+        offsets = np.concatenate([[0], np.cumsum(matches.sizes)])
+        gaps = Gaps.of(self._is_gone[since : self._seen], matches.rows - since, offsets)
+        there_were = _by_window(matches.windows - first, gaps.worth, marked)
         overlap = max(1, round(float(np.mean(self._operator.stream.high - self._operator.stream.low + 1))))
         if self._names_events:
-            found, lost = self._found[first:last][marked], self._lost[first:last][marked]
-            share = max(1, round(overlap * float(marked.mean()))) if len(marked) else 1
-            return would_be_lost(lost.astype(np.float64), found.astype(np.float64), share)
-        numbers = np.repeat(np.arange(last - first), self._found[first:last])
-        return missing(by_window(numbers, ~marked), by_window(numbers, marked), overlap)
+            share = float(marked.mean())
+            lost = _by_window(matches.windows - first, gaps.worth - ~matches.would, marked)
+            spread = gaps.spread(~matches.would)
+            return would_be_lost(lost, there_were, max(1, round(overlap * share)), share, spread)
+        spread = gaps.spread(np.ones(len(matches.windows), np.bool_))
+        return missing(self._found[first:last][~marked].astype(np.float64), there_were, overlap, spread)
+
+    def _between(self, first: int, last: int) -> _Matches:
+        """Return the matches of marked windows first .. last-1."""
+        none = np.zeros(0, np.int64)
+        parts = [_Matches(none, none > 0, none, none), *self._matches]
+        windows, would, sizes, rows = (np.concatenate(each) for each in zip(*parts, strict=True))
+        chosen = (windows >= first) & (windows < last)
+        return _Matches(windows[chosen], would[chosen], sizes[chosen], rows[np.repeat(chosen, sizes)])
+
+
+def _by_window(windows: Ints, worth: Floats, marked: Bools) -> Floats:
+    """Return what the matches of each marked window are worth together, in order."""
+    sums: Floats = np.bincount(windows, worth, minlength=len(marked)).astype(np.float64)[marked]
+    return sums

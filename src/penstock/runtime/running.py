@@ -144,6 +144,8 @@ class Loop:
         late = slice(at - start, overdue)
         self.run.latencies[late] = now - self.clock.arrivals[late]
         self.run.overdue += overdue + start - at
+        if self._judge is not None:
+            self._judge.let_go(at, overdue + start)
         return overdue + start
 
     def _slice_end(self, at: int, stop: int) -> int:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from penstock.pattern.durations import microseconds
 from penstock.shedding.storing import ModelError, load
 from penstock.shedding.strategies.catalogue import STRATEGIES, strategy_of
-from penstock.shedding.strategies.chance import RandomEvent
+from penstock.shedding.strategies.chance import RandomEvent, RandomRun
 from penstock.shedding.strategies.strategy import Strategy
 
 
@@ -87,6 +87,8 @@ class Shedding(BaseModel):
         if self.model is None:
             if self.strategy == RandomEvent.name:
                 return Fitted(RandomEvent(self.seed), None)
+            if self.strategy == RandomRun.name:
+                return Fitted(RandomRun(), None)
             raise ModelError(f"{self.strategy} needs a model\n  fix: train one, and give it as model=")
         if isinstance(self.model, Strategy):
             made, types = self.model, self.types

@@ -44,14 +44,15 @@ class RandomRun(Strategy):
     """PM-BL: drops runs with the same probability each.
 
     Attributes:
-        states: how many states each query has.
+        states: how many states each query had that it was learned from, so that it is known of which queries it is;
+            none, if it was not learned.
     """
 
     name: ClassVar[str] = "random-run"
     level: ClassVar[Level] = "runs"
     effort: ClassVar[Effort] = Effort(per="run", many=0.0)
 
-    states: tuple[int, ...]
+    states: tuple[int, ...] = ()
 
     @classmethod
     def fitted(cls, history: History, **options: Any) -> Self:
@@ -63,4 +64,4 @@ class RandomRun(Strategy):
 
     def run_utilities(self, query: int) -> Floats:
         """Return that all runs are worth the same: the operator chooses among equals by chance."""
-        return np.zeros((self.states[query], 1))
+        return np.zeros((1, 1))

@@ -49,7 +49,7 @@ class Strategy(ABC):
         return NOTHING
 
     def run_utilities(self, query: int) -> Floats:
-        """Return what runs of a query are worth: (S, B) by state and by what is left, the least first."""
+        """Return what runs of a query are worth: (S, B) by state and by what is left, the least first; (1, B): all."""
         raise InternalError(f"{self.name} does not drop runs")
 
     def state(self) -> Mapping[str, Any]:
