@@ -126,11 +126,14 @@ class Gaps:
         Examples:
             >>> rows, offsets = np.array([50, 70, 90, 92]), np.array([0, 2, 4])  # 20 of 100 hit the first in 40 places
             >>> Gaps.of(np.arange(100) < 20, rows, offsets).worth.round(1).tolist()
-            [1.6, 1.3]
+            [1.7, 1.3]
         """
         if not gone.any() or len(offsets) < 2:
             return cls(np.ones((1, len(offsets) - 1), np.bool_))
-        moves = np.floor(uniform(1, np.arange(_MOVES)) * len(gone)).astype(np.int64)
+        each = np.arange(
+            _MOVES
+        )  # one in each part of the stretch, by chance, so that gaps of any rhythm are seen fairly
+        moves = ((each + uniform(1, each)) / _MOVES * len(gone)).astype(np.int64)
         moves[0] = 0
         is_hit = [np.logical_or.reduceat(gone[(rows + move) % len(gone)], offsets[:-1]) for move in moves]
         return cls(~np.array(is_hit))
