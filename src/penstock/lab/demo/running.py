@@ -29,6 +29,7 @@ _SETTINGS: dict[str, Any] = {"spark.driver.memory": "2g", "spark.log.level": "OF
 HISTORY = 200_000
 ROWS = 900_000
 PROBE_ROWS, PROBE_BATCHES = 20_000, 8  # of which the first ones start workers
+WARM_UP_S = 3.0
 
 
 class Told:
@@ -108,6 +109,8 @@ def _played(
     rate = overload * capacity
     points = [(rate / 10, 4.0), (rate, 5.0), (rate, seconds)]
     shed = pk.Shedding(bound=f"{BOUND_S} s", strategy="espice", model=fitted.strategy, types=fitted.types)
+    told.begin("warming up: workers compile what they shed with, once on a machine")
+    play(spark, future, [(rate / 10, WARM_UP_S)], shed, told.batch)
     runs: dict[str, Played] = {}
     for name, how in (("without shedding", None), ("with shedding", shed)):
         told.begin(f"{100 * overload:.0f} % ({rate:,.0f} events/s) {name}")
