@@ -42,7 +42,7 @@ class Engine:
 
     Args:
         queries: a query, or several, each perhaps with its weight: `[query, (other, 2.5)]`. Weights say how much a
-            match of a query counts when load is shed; they change nothing else.
+            match of a query counts: models of shedding learn them. They change nothing in the engine.
         type: the name of the column with the type of an event.
         time: that of its time: whole microseconds, or timestamps.
         seq: that of its number, which matches refer to. Without such a column, events are numbered as they come.
