@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ def tasks(
     """Do a piece of work for each item, each as a task of its own; yield results as they come.
 
     Args:
-        work: must pickle, as items and results must.
+        work: must pickle, as items must; its results come back as JSON: numbers, texts, lists and dicts of them.
         items: what to do it for.
         at_once: how many tasks are given to Spark at a time.
         spark: the session, of Spark Connect, too; None: one on this machine.
@@ -31,8 +31,8 @@ def tasks(
     running = spark or session("penstock-tasks", at_once)
 
     def one(item: T) -> R:
-        (row,) = running.range(0, 1, 1, 1).mapInArrow(_Task(work, item), "result binary").collect()
-        found: R = pickle.loads(row.result)  # of our own worker
+        (row,) = running.range(0, 1, 1, 1).mapInArrow(_Task(work, item), "result string").collect()
+        found: R = json.loads(row.result)
         return found
 
     with ThreadPoolExecutor(at_once) as pool:
@@ -50,4 +50,4 @@ class _Task:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for _ in range(len(batch)):
-                yield pa.record_batch({"result": pa.array([pickle.dumps(self.work(self.item))], pa.binary())})
+                yield pa.record_batch({"result": pa.array([json.dumps(self.work(self.item))])})
