@@ -130,9 +130,8 @@ class Gaps:
         """
         if not gone.any() or len(offsets) < 2:
             return cls(np.ones((1, len(offsets) - 1), np.bool_))
-        each = np.arange(
-            _MOVES
-        )  # one in each part of the stretch, by chance, so that gaps of any rhythm are seen fairly
+        # One in each part of the stretch, by chance, so that gaps of any rhythm are seen fairly.
+        each = np.arange(_MOVES)
         moves = ((each + uniform(1, each)) / _MOVES * len(gone)).astype(np.int64)
         moves[0] = 0
         is_hit = [np.logical_or.reduceat(gone[(rows + move) % len(gone)], offsets[:-1]) for move in moves]
