@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.kernel.plain_memory import PlainMemory
+from penstock.kernel.plain_memory import LANES, PlainMemory
 from penstock.plan import layout
 from penstock.plan.layout import HELD_NEXT, HELD_WIDTH, REACH, SEGMENT_ROOM, SEGMENT_SIZE, SEGMENT_START
 
@@ -37,7 +37,7 @@ def restored(memory: PlainMemory, state: dict[str, Any]) -> PlainMemory:
     segments[SEGMENT_START] = np.concatenate([[0], np.cumsum(rooms)[:-1]])
     segments[SEGMENT_SIZE], segments[SEGMENT_ROOM] = sizes, rooms
     runs = np.zeros((HELD_WIDTH, int(rooms.sum())), np.int32)
-    registers = np.zeros((m.registers.shape[0], runs.shape[1]))
+    registers = np.zeros((m.registers.shape[0], runs.shape[1] + LANES))
     for s, (start, size) in enumerate(zip(segments[SEGMENT_START], sizes, strict=True)):
         runs[:, start : start + size] = state[f"runs.{s}"]
         registers[:, start : start + size] = state[f"registers.{s}"]

@@ -75,6 +75,12 @@ def is_pair(m: PlainMemory, rows: Ints, code: tuple[int, int]) -> bool:
 
 
 @inlined
+def kept_if(op: int) -> tuple[bool, bool, bool]:
+    """Return whether a comparison holds if the left value is less, the same, more."""
+    return op in (LT, LE, NE), op in (LE, EQ, GE), op in (GE, GT, NE)
+
+
+@inlined
 def filter_pair(
     t: PlainTables, m: PlainMemory, rows: Ints, constants: Floats, code: tuple[int, int], loads: tuple[int, int],
     event: int, first: int, count: int,
@@ -82,7 +88,7 @@ def filter_pair(
     """Keep the candidates from `first` on for which a comparison of two values holds: most that is left is one."""
     op, (left, x) = rows[code[0] + 2, 0], operand(t, m, rows, constants, loads, code[0], event)
     right, y = operand(t, m, rows, constants, loads, code[0] + 1, event)
-    if_less, if_same, if_more = op in (LT, LE, NE), op in (LE, EQ, GE), op in (GE, GT, NE)
+    if_less, if_same, if_more = kept_if(op)
     a, b, picked, kept = m.registers[max(left, 0)], m.registers[max(right, 0)], m.candidates[PICK_RUN], first
     for c in range(first, count):
         run = picked[c]
@@ -114,6 +120,8 @@ def filter_lanes(
 def filter_rest(t: PlainTables, m: PlainMemory, step: int, event: int, first: int, count: int) -> int:
     """Keep the candidates from `first` on for which the conditions hold that are no intervals."""
     for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
+        if count == first:
+            return first
         if t.conjuncts[k, CONJ_SLOT] >= 0 and (
             m.exact[k] or t.conjuncts[k, CONJ_WHOLE] == t.conjuncts[k, CONJ_WHOLE_END]
         ):

@@ -25,7 +25,7 @@ from penstock.kernel.observing import observe
 from penstock.kernel.plain_memory import AHEAD, BLOCK, PlainMemory
 from penstock.kernel.plain_registers import copy_register, set_registers
 from penstock.kernel.plain_room import goes_on, has_kills, has_room_to_kill, room_for, room_to_split
-from penstock.kernel.scanning import reach_of
+from penstock.kernel.scanning import forget_sides, reach_of
 from penstock.kernel.sweeping import add_to_index, is_any_due, sweep_due, sweep_grown
 from penstock.kernel.tallying import begin_event, end_event, leave, state_of, tally
 from penstock.plan.layout import (
@@ -310,6 +310,7 @@ def process_event(t: PlainTables, m: PlainMemory, event: int, variable: int, is_
 @entry
 def process(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int, int]:
     """Process events start .. stop-1; return (DONE, stop), or what there is no room for and the event to go on with."""
+    forget_sides(m)
     foresees = m.hints.shape[1] > 1 and m.registers.shape[1] >= MANY_RUNS
     for first in range(start, stop, BLOCK):
         last = min(first + BLOCK, stop)
@@ -331,6 +332,7 @@ def process_noted(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tupl
     It is compiled by itself, so that nobody else pays for it. Runs that are over must be reported before they are
     swept, so it stops for that: MORE_OVER.
     """
+    forget_sides(m)
     for event in range(start, stop):
         if t.options[PLAIN_TALLIES]:
             begin_event(t, m, event)

@@ -15,8 +15,10 @@ from penstock.plan.plain import PlainTables
 from penstock.plan.tables import Bools, Floats, Ints
 
 SmallInts: TypeAlias = NDArray[np.int32]
+Eights: TypeAlias = NDArray[np.uint64]
 
 BLOCK = 512  # runs that are compared at a time: a block of a column stays in the first cache
+LANES = 64  # runs whose answers are looked at together; the last of a segment are compared with what is behind them
 STRIDE = 16  # neighbours that become candidates at a time: as many places behind them must be free
 AHEAD = 32  # events: so far ahead of an event it is known what takes them; a power of two
 DEEP = 64
@@ -39,7 +41,7 @@ class PlainMemory(NamedTuple):
     # Runs, one segment of places per state, oldest first. A run that has left has NaN in REACH.
     segments: Ints  # (9, S) START + ROOM of a state is at most START of the next
     runs: NDArray[np.int32]  # (3, ·), or (4, ·) once runs have been tallied
-    registers: Floats  # (R, ·)
+    registers: Floats  # (R, ·) and LANES places behind the last: whole vectors are read
     # Buckets of a state's index, in the places of its segment: the newest group of runs, or -1. A group is
     # neighbours with one key, and is named by twice its first run, and one more if it has several; HELD_NEXT of the
     # first is the next group, or -1, and that of the second where the group ends.
@@ -70,10 +72,13 @@ class PlainMemory(NamedTuple):
     ]  # (·, S) of each event: the opener after it, or -1; how many of its runs are in each state
     slots: Bools  # (3, ·) of the event's windows: taken by a run, consumed; left to the run at hand
     bounds: Floats  # (·, 3) register, least, most
+    pairs: Ints  # (·, 3) two registers and how they must compare
     keep: NDArray[np.uint8]  # (BLOCK,)
-    eights: NDArray[np.uint64]  # (BLOCK / 8,) the same bytes: eight runs at a time
+    eights: Eights  # (BLOCK / 8,) the same bytes: eight runs at a time
     block: Ints  # (BLOCK,) the runs that the machine works on
     values: Floats  # (references,)
+    sides: Floats  # (sides,) what intervals ask of the event at hand, if it is the one in
+    side_events: Ints  # (sides,)
     stack: Floats  # (STACK,)
     lanes: Floats  # (DEEP, BLOCK) the stack of the machine that works on a block at a time
     # Of the query: its constants, the alphabetical rank of each text, which conjuncts may be asked as intervals.
@@ -96,6 +101,7 @@ def new_plain_memory(
 ) -> PlainMemory:
     """Return an empty memory for a plain query."""
     states, keep, hints = len(t.states), np.zeros(BLOCK, np.uint8), hints_of(t, variables)
+    sides = int(t.conjuncts[:, layout.CONJ_SIDE].max(initial=0)) + 1
     segments = np.zeros((layout.PLAIN_SEGMENT_WIDTH, states), np.int64)
     segments[SEGMENT_START], segments[SEGMENT_ROOM], segments[SEGMENT_SWEEP] = (
         np.arange(states) * room,
@@ -110,7 +116,7 @@ def new_plain_memory(
         np.zeros((layout.NEWEST_WIDTH, 1), np.int64),
         segments,
         np.zeros((layout.HELD_WIDTH, states * room), np.int32),
-        np.zeros((registers_of(t), states * room), np.float64),
+        np.zeros((registers_of(t), states * room + LANES), np.float64),
         np.full(states * room, -1, np.int32),
         np.zeros((layout.LINK_WIDTH, 512 * room), np.int32),
         np.zeros((layout.MATCH_WIDTH, room), np.int32),
@@ -130,10 +136,13 @@ def new_plain_memory(
         np.zeros((0, states), np.int32),
         np.zeros((layout.SLOT_WIDTH, room), np.bool_),
         np.zeros((8 + len(t.conjuncts), 3), np.float64),
+        np.zeros((1 + len(t.conjuncts), 3), np.int64),
         keep,
         keep.view(np.uint64),
         np.zeros(BLOCK, np.int64),
         np.zeros(references + 1, np.float64),
+        np.zeros(sides, np.float64),
+        np.full(sides, -1, np.int64),
         np.zeros(STACK, np.float64),
         np.zeros((DEEP, BLOCK), np.float64),
         constants,
@@ -255,7 +264,7 @@ def with_wider_segments(memory: PlainMemory) -> PlainMemory:
     starts = np.concatenate([[0], np.cumsum(rooms)[:-1]])
     total = int(rooms.sum())
     runs = np.zeros((memory.runs.shape[0], total), np.int32)
-    registers = np.zeros((memory.registers.shape[0], total), np.float64)
+    registers = np.zeros((memory.registers.shape[0], total + LANES), np.float64)
     for s in range(len(start)):
         here, there = slice(start[s], start[s] + size[s]), slice(starts[s], starts[s] + size[s])
         runs[:, there], registers[:, there] = memory.runs[:, here], memory.registers[:, here]

@@ -10,9 +10,11 @@ import math
 
 import numpy as np
 
-from penstock.kernel.compiling import inlined
-from penstock.kernel.filtering import filter_bounds, filter_members, filter_rest, fold_rest
-from penstock.kernel.plain_memory import BLOCK, STRIDE, PlainMemory, SmallInts
+from penstock.kernel.compiling import inlined, part
+from penstock.kernel.filtering import filter_bounds, filter_members, filter_rest, fold_rest, is_pair, kept_if
+from penstock.kernel.folding import ALWAYS
+from penstock.kernel.lanes import operand
+from penstock.kernel.plain_memory import BLOCK, LANES, STRIDE, Eights, PlainMemory, SmallInts
 from penstock.kernel.stack import run_program
 from penstock.plan.layout import (
     CONJ_CODE,
@@ -21,7 +23,10 @@ from penstock.plan.layout import (
     CONJ_LOAD,
     CONJ_LOAD_END,
     CONJ_OP,
+    CONJ_SIDE,
     CONJ_SLOT,
+    CONJ_WHOLE,
+    EQ,
     EVENT_LOW,
     EVENT_PART,
     EVENT_POS,
@@ -32,6 +37,8 @@ from penstock.plan.layout import (
     HELD_NEXT,
     LE,
     LT,
+    NE,
+    PICK_ORDER,
     PICK_RUN,
     PLAIN_BIT,
     PLAIN_BY_COUNT,
@@ -67,9 +74,24 @@ def reach_of(t: PlainTables, m: PlainMemory, event: int) -> int:
 @inlined
 def side_of_event(t: PlainTables, m: PlainMemory, conjunct: int, event: int) -> float:
     """Return what the event's side of an interval is worth."""
-    column = t.conjuncts[conjunct, CONJ_COLUMN]
+    column, side = t.conjuncts[conjunct, CONJ_COLUMN], t.conjuncts[conjunct, CONJ_SIDE]
     if column >= 0:
         return m.columns[column, event]
+    if m.side_events[side] != event:
+        m.sides[side], m.side_events[side] = work_out_side(t, m, conjunct, event), event
+    return m.sides[side]
+
+
+@inlined
+def forget_sides(m: PlainMemory) -> None:
+    """Forget what was asked of events: they may have other places now."""
+    for side in range(len(m.side_events)):
+        m.side_events[side] = -1
+
+
+@part
+def work_out_side(t: PlainTables, m: PlainMemory, conjunct: int, event: int) -> float:
+    """Work out what the event's side of an interval is worth."""
     for k in range(t.conjuncts[conjunct, CONJ_LOAD], t.conjuncts[conjunct, CONJ_LOAD_END]):
         if t.rows[k, 1] == 0:
             m.values[t.rows[k, 0]] = m.columns[t.rows[k, 2], event]
@@ -105,19 +127,22 @@ def bound_by(m: PlainMemory, count: int, slot: int, op: int, x: float) -> int:
 
 
 @inlined
-def bounds_of(t: PlainTables, m: PlainMemory, step: int, event: int) -> int:
-    """Work out the bounds of a step for an event; return how many, -1 if no run can take it."""
+def bounds_of(t: PlainTables, m: PlainMemory, step: int, event: int, by_part: bool, key: int) -> int:
+    """Work out the bounds of a step for an event; return how many, -1 if no run can take it.
+
+    Without what the runs are found by in an index: the partition if `by_part`, or the conjunct `key`.
+    """
     count = bound(m, 0, REACH, float(reach_of(t, m, event) - t.options[PLAIN_WITHIN]), math.inf)
     if t.options[PLAIN_HIGH] >= 0:
         count = bound(m, count, t.options[PLAIN_HIGH], float(m.events[EVENT_LOW, event]), math.inf)
-    if t.options[PLAIN_PART] >= 0:
+    if t.options[PLAIN_PART] >= 0 and not by_part:
         part = float(m.events[EVENT_PART, event])
         count = bound(m, count, t.options[PLAIN_PART], part, part)
     if t.options[PLAIN_LAST] >= 0:
         before = float(m.events[EVENT_POS, event] - 1)
         count = bound(m, count, t.options[PLAIN_LAST], before, before)
     for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
-        if t.conjuncts[k, CONJ_SLOT] >= 0 and m.exact[k]:
+        if t.conjuncts[k, CONJ_SLOT] >= 0 and m.exact[k] and k != key:
             count = bound_by(
                 m, count, t.conjuncts[k, CONJ_SLOT], t.conjuncts[k, CONJ_OP], side_of_event(t, m, k, event)
             )
@@ -141,28 +166,95 @@ def pass_over(m: PlainMemory, state: int) -> int:
 
 
 @inlined
-def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, count: int) -> int:
-    """Add the runs start .. stop-1 that fulfil all bounds to the candidates; return how many there are then."""
+def is_nobody(eights: Eights, first: int) -> bool:
+    """Return whether none of LANES runs is kept."""
+    found = eights[first]
+    for word in range(first + 1, first + (LANES >> 3)):
+        found |= eights[word]
+    return bool(found == 0)
+
+
+@inlined
+def take_in(t: PlainTables, m: PlainMemory, step: int, event: int, bounds: int) -> tuple[int, int]:
+    """Take in among the bounds what an event leaves of conditions that are no intervals, if it is one comparison.
+
+    Returns how many bounds there are then, -1 if nothing fulfils them, and how many pairs of registers to compare.
+    """
+    pairs = 0
+    for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
+        start = t.conjuncts[k, CONJ_WHOLE]
+        if not m.foldable[k] or m.lengths[k] <= 0 or not is_pair(m, m.left, (start, start + m.lengths[k])):
+            continue
+        loads, op = (t.conjuncts[k, CONJ_LOAD], t.conjuncts[k, CONJ_LOAD_END]), m.left[start + 2, 0]
+        left, x = operand(t, m, m.left, m.known, loads, start, event)
+        right, y = operand(t, m, m.left, m.known, loads, start + 1, event)
+        if left >= 0 and right >= 0:
+            m.pairs[pairs, 0], m.pairs[pairs, 1], m.pairs[pairs, 2] = left, right, op
+            pairs += 1
+        elif op != NE:
+            slot, op, x = (left, op, y) if left >= 0 else (right, mirrored(op), x)
+            bounds = bound_by(m, bounds, slot, op, x)
+            if bounds < 0:
+                return bounds, pairs
+        else:
+            continue
+        m.lengths[k] = ALWAYS  # nothing is left to ask then
+    return bounds, pairs
+
+
+@inlined
+def mirrored(op: int) -> int:
+    """Return what a comparison is if its sides change places: LT, LE, GT and GE are numbered in this order."""
+    return op if op == EQ else (op + 2 if op <= LE else op - 2)
+
+
+@inlined
+def keep_pairs(m: PlainMemory, pair: int, at: int, size: int) -> None:
+    """Keep the runs of a block of which two registers compare as they must."""
+    left, right = m.registers[m.pairs[pair, 0], at : at + size], m.registers[m.pairs[pair, 1], at : at + size]
+    keep, (if_less, if_same, if_more) = m.keep, kept_if(m.pairs[pair, 2])
+    for i in range(size):
+        u, v = left[i], right[i]
+        keep[i] &= ((u < v) & if_less) | ((u == v) & if_same) | ((u > v) & if_more)
+
+
+@inlined
+def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, pairs: int, count: int) -> int:
+    """Add the runs start .. stop-1 that fulfil all bounds to the candidates; return how many there are then.
+
+    Args:
+        m: the memory.
+        start: the first run.
+        stop: where the runs end.
+        bounds: how many bounds there are.
+        pairs: how many pairs of registers are compared.
+        count: how many candidates there are.
+    """
     keep, eights, picked, second = m.keep, m.eights, m.candidates[PICK_RUN], min(1, bounds - 1)
     for at in range(start, stop, BLOCK):
         size, reached = min(BLOCK, stop - at), m.bounds[0, 1]
+        whole = (size + LANES - 1) & -LANES
         least, most = m.bounds[second, 1], m.bounds[second, 2]
-        reach, column = m.registers[REACH, at : at + size], m.registers[int(m.bounds[second, 0]), at : at + size]
-        for i in range(size):
+        reach, column = m.registers[REACH, at : at + whole], m.registers[int(m.bounds[second, 0]), at : at + whole]
+        for i in range(whole):
             keep[i] = (reach[i] >= reached) & (column[i] >= least) & (column[i] <= most)
         for b in range(2, bounds):
             least, most = m.bounds[b, 1], m.bounds[b, 2]
-            column = m.registers[int(m.bounds[b, 0]), at : at + size]
-            for i in range(size):
+            column = m.registers[int(m.bounds[b, 0]), at : at + whole]
+            for i in range(whole):
                 keep[i] &= (column[i] >= least) & (column[i] <= most)
-        words = (size + 7) >> 3
-        for i in range(size, 8 * words):
+        for pair in range(pairs):
+            keep_pairs(m, pair, at, whole)
+        for i in range(size, whole):
             keep[i] = 0
-        for word in range(words):
-            if eights[word] != 0:  # most have nobody: then there is nothing to pick out
-                for i in range(8 * word, 8 * word + 8):
-                    picked[count] = at + i
-                    count += int(keep[i])
+        for first in range(0, whole >> 3, LANES >> 3):  # most have nobody: then there is nothing to pick out
+            if is_nobody(eights, first):
+                continue
+            for word in range(first, first + (LANES >> 3)):
+                if eights[word] != 0:
+                    for i in range(8 * word, 8 * word + 8):
+                        picked[count] = at + i
+                        count += int(keep[i])
     return count
 
 
@@ -203,16 +295,16 @@ def shorten(m: PlainMemory, head: int, before: int, start: int, stop: int, after
 
 
 @inlined
-def list_group(picked: Ints, count: int, start: int, stop: int) -> int:
-    """Add neighbours to the candidates, the newest first as in the whole chain, however it is parted into groups.
+def list_group(listed: Ints, count: int, start: int, stop: int) -> int:
+    """List neighbours, the newest first as in the whole chain, however it is parted into groups.
 
     Places behind them are written, too: most groups take one round then, and which do not need not be guessed.
-    Returns how many candidates there are then.
+    Returns how many are listed then.
     """
     last = stop - 1
     while last >= start:
         for k in range(STRIDE):
-            picked[count + k] = last - k
+            listed[count + k] = last - k
         count += min(STRIDE, last - start + 1)
         last -= STRIDE
     return count
@@ -220,10 +312,14 @@ def list_group(picked: Ints, count: int, start: int, stop: int) -> int:
 
 @inlined
 def scan_index(t: PlainTables, m: PlainMemory, state: int, step: int, key: float, bounds: int, first: int) -> int:
-    """Like `scan_all`, for the runs of a state that may have a key; not those that have the step's member."""
-    index, count, before, checks = t.states[state, PLAIN_INDEX], first, -1, 0
+    """Like `scan_all`, for the runs of a state that may have a key; not those that have the step's member.
+
+    The oldest become candidates first: so those that will be over first stand first in the group that they become, and
+    can be cut off it.
+    """
+    index, count, before, checks = t.states[state, PLAIN_INDEX], 0, -1, 0
     head = bucket(key, m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state])
-    keys, reach, following, picked = m.registers[index], m.registers[REACH], m.runs[HELD_NEXT], m.candidates[PICK_RUN]
+    keys, reach, following, listed = m.registers[index], m.registers[REACH], m.runs[HELD_NEXT], m.candidates[PICK_ORDER]
     least, group = m.bounds[0, 1], m.heads[head]
     while group >= 0:
         start, end = group >> 1, end_of(following, group)
@@ -232,15 +328,16 @@ def scan_index(t: PlainTables, m: PlainMemory, state: int, step: int, key: float
         if keys[start] == key:  # other keys may be in the same bucket
             while alive < end and not reach[alive] >= least:
                 alive += 1
-            count = list_group(picked, count, alive, end)
+            count = list_group(listed, count, alive, end)
         if alive > start and not t.options[PLAIN_TALLIES]:  # they are over for good; else the work is accounted for
             shorten(m, head, before, alive, end, after)
         before = before if alive == end else alive
         group = after
     m.sizes[HAS_CHECKS] += checks
     members, bit, kept = m.registers[max(t.steps[step, PLAIN_MASK], 0)], t.steps[step, PLAIN_BIT], first
-    for c in range(first, count):
-        run = picked[c]
+    picked = m.candidates[PICK_RUN]
+    for c in range(count - 1, -1, -1):
+        run = listed[c]
         picked[kept] = run
         kept += int((reach[run] >= least) & ((int(members[run]) & bit) == 0))
     return filter_bounds(m, index, key, bounds, first, kept)
@@ -249,21 +346,23 @@ def scan_index(t: PlainTables, m: PlainMemory, state: int, step: int, key: float
 @inlined
 def scan(t: PlainTables, m: PlainMemory, state: int, step: int, event: int, first: int) -> int:
     """Put the runs of a state that can take an event by a step behind `first` candidates; return how many in all."""
-    bounds = bounds_of(t, m, step, event)
+    index = t.states[state, PLAIN_INDEX]
+    by_part, key = index >= 0 and index == t.options[PLAIN_PART], t.steps[step, PLAIN_KEY]
+    bounds = bounds_of(t, m, step, event, by_part, key)
     if bounds < 0 or (not fold_rest(t, m, step, event) and not t.options[PLAIN_TALLIES]):
         return first
     start, size = m.segments[SEGMENT_START, state], m.segments[SEGMENT_SIZE, state]
-    index = t.states[state, PLAIN_INDEX]
-    if index >= 0 and index == t.options[PLAIN_PART]:
-        count = scan_index(t, m, state, step, float(m.events[EVENT_PART, event]), bounds, first)
-    elif index >= 0 and t.steps[step, PLAIN_KEY] >= 0:
-        key = side_of_event(t, m, t.steps[step, PLAIN_KEY], event)
-        count = scan_index(t, m, state, step, key, bounds, first)
+    if by_part or key >= 0:
+        wanted = float(m.events[EVENT_PART, event]) if by_part else side_of_event(t, m, key, event)
+        count = scan_index(t, m, state, step, wanted, bounds, first)
     else:
         past = 0 if t.options[PLAIN_TALLIES] else pass_over(m, state)  # where the work is accounted for, as ever
         m.sizes[HAS_CHECKS] += size - past
         m.segments[SEGMENT_SCANS, state] += 1
-        count = scan_all(m, start + past, start + size, bounds, first)
+        bounds, pairs = take_in(t, m, step, event, bounds)
+        if bounds < 0:
+            return first
+        count = scan_all(m, start + past, start + size, bounds, pairs, first)
         if t.steps[step, PLAIN_MASK] >= 0:
             count = filter_members(m, t.steps[step, PLAIN_MASK], t.steps[step, PLAIN_BIT], first, count)
     return filter_rest(t, m, step, event, first, count)

@@ -81,9 +81,9 @@ PLAIN_SOURCE, PLAIN_TARGET, PLAIN_VARIABLE, PLAIN_CONSUMING, PLAIN_MASK, PLAIN_B
 PLAIN_CONJUNCT, PLAIN_CONJUNCT_END, PLAIN_SETTER, PLAIN_SETTER_END, PLAIN_KEY, PLAIN_STEP_WIDTH = range(6, 12)
 # columns of PlainTables.states
 PLAIN_STEP, PLAIN_STEP_END, PLAIN_ENDS, PLAIN_INDEX, PLAIN_KILL, PLAIN_KILL_END, PLAIN_STATE_WIDTH = range(7)
-# columns of PlainTables.conjuncts; a slot of -1: no interval
+# columns of PlainTables.conjuncts; a slot of -1: no interval; conjuncts with one SIDE ask the same of the event
 CONJ_SLOT, CONJ_OP, CONJ_COLUMN, CONJ_CODE, CONJ_CODE_END = range(5)
-CONJ_WHOLE, CONJ_WHOLE_END, CONJ_LOAD, CONJ_LOAD_END, CONJ_WIDTH = range(5, 10)
+CONJ_WHOLE, CONJ_WHOLE_END, CONJ_LOAD, CONJ_LOAD_END, CONJ_SIDE, CONJ_WIDTH = range(5, 11)
 # columns of PlainTables.setters
 SET_SLOT, SET_KIND, SET_FROM, SET_COLUMN, SET_CODE, SET_CODE_END, SET_LOAD, SET_LOAD_END, SET_WIDTH = range(9)
 # kinds of setters; MEMBER: copied, with the step's member added

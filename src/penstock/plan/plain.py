@@ -85,6 +85,7 @@ class _Packing:
         self.rows: list[tuple[int, ...]] = []
         self.conjuncts: list[tuple[int, ...]] = []
         self.setters: list[tuple[int, ...]] = []
+        self.sides: dict[Program, int] = {}  # of the events' sides of intervals, by columns: their numbers
         self.kills = kills(machine)
         self.options = self.implicit()
         self.base = _first_named(self.options)
@@ -194,7 +195,13 @@ class _Packing:
         is_read = len(asked.program) == 1 and asked.program[0][0] == Code.REF
         column = next(load.number for load in asked.loads if load.reference == asked.program[0][1]) if is_read else -1
         spans = (*self.span(list(asked.program)), *self.span(list(whole)), *self.loads(step.source, asked.loads))
-        return slot, int(asked.op), column, *spans
+        return slot, int(asked.op), column, *spans, self.side(asked)
+
+    def side(self, asked: Asked) -> int:
+        """Number what an interval asks of the event; the same of other variables, or at other steps, is the same."""
+        columns = {load.reference: load.number for load in asked.loads}
+        program = tuple((code, columns[x] if code == Code.REF else x) for code, x in asked.program)
+        return self.sides.setdefault(program, len(self.sides))
 
     def setter_rows(self, step: Transition) -> list[tuple[int, ...]]:
         taken = {op.number for op in step.ops if op.op is Op.TAKE_MEMBER}
