@@ -1,7 +1,7 @@
 """What hooks cost: when nobody uses them, and each when it is used and nothing is shed by it.
 
-Unused: against a copy of penstock from which the code that asks for them is taken out (each `t.options[...]` of a hook
-becomes False), in turns, each time in a process of its own. Used: against the same engine without hooks, in turns.
+Unused: against a copy of penstock from which the code that asks for them is taken out (each `hook(...)` becomes
+False), in turns, each time in a process of its own. Used: against the same engine without hooks, in turns.
 Time is the process's own. Exits with 1 if a bar is missed.
 """
 
@@ -31,7 +31,7 @@ from penstock.engine.hooks import LEDGER_WIDTH
 
 BATCH = 16_384
 BAR_UNUSED = 1.03  # cost per event with the hooks' code, and without
-HOOKED = r"t\.options\[PLAIN_(?:SKIPS|SHEDS|OBSERVES|TALLIES|REPORTS)\]"
+HOOKED = r"hook\(t\.hooks, PLAIN_(?:SKIPS|SHEDS|OBSERVES|TALLIES|TRACES|REPORTS)\)"
 CASES = (
     rising_sum(250, "EACH", 500_000),
     rising_sum(250, "FIRST", 800_000),

@@ -11,6 +11,7 @@ import penstock as pk
 from penstock.engine.matches import Matches
 from penstock.kernel import plain_memory
 from penstock.plan import layout
+from penstock.plan.plain import PlainTables
 from tests.engine.comparing import again, as_lists, case_of, difference, engine_of, pieces
 from tests.generators import Case, seeded
 
@@ -208,9 +209,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
             candidates=memory.candidates[:, :1].copy(),
         )
 
-    def more(memory: plain_memory.PlainMemory, status: int) -> plain_memory.PlainMemory:
+    def more(t: PlainTables, memory: plain_memory.PlainMemory, status: int) -> plain_memory.PlainMemory:
         grown[status] = grown.get(status, 0) + 1
-        return plain_memory.with_plain_room(memory, status)
+        return plain_memory.with_plain_room(t, memory, status)
 
     monkeypatch.setattr("penstock.engine.plain.new_plain_memory", new)
     monkeypatch.setattr("penstock.engine.plain.with_plain_room", more)

@@ -55,7 +55,8 @@ class PlainMatcher:
     def __init__(self, plan: Plan, store: Store, max_runs: int, *, reports: bool = False) -> None:
         assert plan.plain is not None, "the general kernel runs queries that are not plain"
         self.plan, self.store = plan, store
-        self.tables = plan.plain._replace(options=plan.plain.options.copy())
+        options = plan.plain.options.copy()
+        self.tables = plan.plain._replace(options=options, hooks=options)
         self.tables.options[layout.PLAIN_MAX_RUNS], self.tables.options[layout.PLAIN_REPORTS] = max_runs, reports
         self.tables.options[layout.PLAIN_SEEN] |= reports
         sizes = len(plan.numbered.variables), len(plan.terms.columns), len(plan.terms.references)
@@ -142,8 +143,9 @@ class PlainMatcher:
         self._stopped = layout.DONE, -1
         at, stop = start, self.store.size
         step = process_noted if self._is_noted() else process
+        tables = self.tables if self._is_hooked() else self.tables._replace(hooks=None)
         while True:
-            status, at = step(self.tables, self.memory, at, stop)
+            status, at = step(tables, self.memory, at, stop)
             count = int(self.memory.sizes[HAS_FOUND])
             if status in (layout.DONE, layout.MORE_FOUND, layout.MORE_NODES):  # matches hold nodes, which are reclaimed
                 yield drain(), start, at
@@ -152,6 +154,10 @@ class PlainMatcher:
                 return
             if status != layout.MORE_FOUND or not count or self.memory.found.shape[1] < _MOST_FOUND:
                 self._make_room(status, at)
+
+    def _is_hooked(self) -> bool:
+        """Return whether any hook is used."""
+        return bool(self.tables.options[list(layout.PLAIN_HOOKS)].any())
 
     def _is_noted(self) -> bool:
         """Return whether something is asked for that the leaner entry of the kernel does not do."""
@@ -208,7 +214,7 @@ class PlainMatcher:
             return
         if status == layout.MORE_RUNS and is_new and not must_grow(self.memory, self._sweep(at - 1)):
             return
-        self.memory = with_plain_room(self.memory, status)
+        self.memory = with_plain_room(self.tables, self.memory, status)
         if status == layout.MORE_RUNS:
             self._sweep(at - 1)  # builds the indexes anew
 

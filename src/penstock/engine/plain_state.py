@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.kernel.plain_memory import LANES, PlainMemory
+from penstock.kernel.plain_memory import PlainMemory, new_registers, starts_of
 from penstock.plan import layout
 from penstock.plan.layout import HELD_NEXT, HELD_WIDTH, REACH, SEGMENT_ROOM, SEGMENT_SIZE, SEGMENT_START
 
@@ -34,10 +34,10 @@ def restored(memory: PlainMemory, state: dict[str, Any]) -> PlainMemory:
     sizes, m = state["segment_sizes"], memory
     rooms = np.maximum(m.segments[SEGMENT_ROOM], sizes + sizes // 2)
     segments = m.segments.copy()
-    segments[SEGMENT_START] = np.concatenate([[0], np.cumsum(rooms)[:-1]])
+    segments[SEGMENT_START], places = starts_of(rooms)
     segments[SEGMENT_SIZE], segments[SEGMENT_ROOM] = sizes, rooms
-    runs = np.zeros((HELD_WIDTH, int(rooms.sum())), np.int32)
-    registers = np.zeros((m.registers.shape[0], runs.shape[1] + LANES))
+    runs = np.zeros((HELD_WIDTH, places), np.int32)
+    registers = new_registers(m.registers.shape[0], places)
     for s, (start, size) in enumerate(zip(segments[SEGMENT_START], sizes, strict=True)):
         runs[:, start : start + size] = state[f"runs.{s}"]
         registers[:, start : start + size] = state[f"registers.{s}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.kernel.compiling import inlined, part
 from penstock.kernel.filtering import holds_by_registers
+from penstock.kernel.lean import hook
 from penstock.kernel.plain_memory import STRIDE, PlainMemory
 from penstock.kernel.scanning import scan
 from penstock.plan.layout import (
@@ -92,7 +93,7 @@ def drop_seen(m: PlainMemory, start: int, stop: int) -> int:
 @inlined
 def is_resolved(t: PlainTables) -> bool:
     """Return whether runs take an event in some windows only: it is consumed by others there, or shed."""
-    return bool(t.options[PLAIN_CONSUMES] or (t.options[PLAIN_MOVES] and t.options[PLAIN_SHEDS]))
+    return bool(t.options[PLAIN_CONSUMES] or (t.options[PLAIN_MOVES] and hook(t.hooks, PLAIN_SHEDS)))
 
 
 @inlined
@@ -130,7 +131,7 @@ def ask_runs(t: PlainTables, m: PlainMemory, event: int, variable: int) -> int:
     count, at = 0, event - m.sizes[HAS_BATCH]
     for s in range(1, len(t.states)):
         size, steps = m.segments[SEGMENT_SIZE, s], steps_from(t, m, s, variable)
-        if size == 0 or steps[0] == steps[1] or (t.options[PLAIN_SKIPS] and m.skips[s, at]):
+        if size == 0 or steps[0] == steps[1] or (hook(t.hooks, PLAIN_SKIPS) and m.skips[s, at]):
             continue
         is_choice = t.options[PLAIN_MOVES] and not is_resolved(t)
         is_choice = is_choice and t.states[s, PLAIN_STEP_END] - t.states[s, PLAIN_STEP] > 1
@@ -164,7 +165,7 @@ def ask_openings(t: PlainTables, m: PlainMemory, event: int, count: int, variabl
     """Note the runs that an event opens: all of them under EACH; else one per variable, where the event is free."""
     low, high = m.events[EVENT_LOW, event], m.events[EVENT_HIGH, event]
     at = event - m.sizes[HAS_BATCH]
-    if (t.options[PLAIN_LOW] >= 0 and low > high) or (t.options[PLAIN_SKIPS] and m.skips[0, at]):
+    if (t.options[PLAIN_LOW] >= 0 and low > high) or (hook(t.hooks, PLAIN_SKIPS) and m.skips[0, at]):
         return count
     opened, steps = count, steps_from(t, m, 0, variable)
     for step in range(steps[0], steps[1]):
@@ -207,7 +208,7 @@ def add_groups(m: PlainMemory, kind: int, step: int, start: int, stop: int) -> N
 @inlined
 def is_shed(t: PlainTables, m: PlainMemory, event: int, slot: int) -> bool:
     """Return whether an event is shed from one of its windows."""
-    return bool(t.options[PLAIN_SHEDS] and (m.sheds[event - m.sizes[HAS_BATCH]] >> slot) & 1)
+    return bool(hook(t.hooks, PLAIN_SHEDS) and (m.sheds[event - m.sizes[HAS_BATCH]] >> slot) & 1)
 
 
 @part
@@ -250,7 +251,7 @@ def takes_whole(t: PlainTables, m: PlainMemory, step: int) -> bool:
 @inlined
 def is_simple(t: PlainTables, m: PlainMemory) -> bool:
     """Return whether all candidates are of one step, without WINDOW and shedding; then nothing has to be sorted."""
-    return m.sizes[HAS_GROUPS] <= 1 and t.options[PLAIN_LOW] < 0 and not t.options[PLAIN_SHEDS]
+    return m.sizes[HAS_GROUPS] <= 1 and t.options[PLAIN_LOW] < 0 and not hook(t.hooks, PLAIN_SHEDS)
 
 
 @inlined

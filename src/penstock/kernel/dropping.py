@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from penstock.kernel.compiling import entry, inlined, part
 from penstock.kernel.drawing import STEP, unit
+from penstock.kernel.lean import hook
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.sweeping import is_due, is_over, sweep
 from penstock.kernel.tallying import leave, uncount
@@ -196,7 +197,7 @@ def choose_cells(utility: Floats, sizes: Ints, count: int, some: Floats, used: I
 @part
 def drop_all(t: PlainTables, m: PlainMemory, columns: SmallInts, sizes: Ints, wanted: Ints, seed: int) -> int:
     """Drop as `drop_cells` does."""
-    dropped, is_kept = 0, t.options[PLAIN_TALLIES] == TALLY_KEPT
+    dropped, is_kept = 0, hook(t.hooks, PLAIN_TALLIES) == TALLY_KEPT
     for s in range(1, len(t.states)):
         start, going = m.segments[SEGMENT_START, s], 0
         for column in range(wanted.shape[1]):

@@ -11,6 +11,7 @@ import math
 from penstock.kernel.asking_plain import is_resolved
 from penstock.kernel.compiling import entry, inlined, part
 from penstock.kernel.dropping import used_of
+from penstock.kernel.lean import hook
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.tallying import leave
 from penstock.plan.layout import (
@@ -56,7 +57,7 @@ def has_room_to_report(t: PlainTables, m: PlainMemory, event: int) -> bool:
     Those are one stretch, unless the event is shed from some of them.
     """
     needed, most = m.sizes[HAS_OVER], 2
-    if t.options[PLAIN_SHEDS]:
+    if hook(t.hooks, PLAIN_SHEDS):
         most += m.events[EVENT_HIGH, event] - m.events[EVENT_LOW, event]
     for s in range(1, m.segments.shape[1]):
         needed += most * m.segments[SEGMENT_SIZE, s]

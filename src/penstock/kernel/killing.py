@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.kernel.asking_plain import is_shed
 from penstock.kernel.compiling import inlined, part
 from penstock.kernel.ending import first_window, note_over, note_windows
+from penstock.kernel.lean import hook
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.scanning import scan
 from penstock.kernel.sweeping import add_to_index
@@ -76,7 +77,7 @@ def kill_in_windows(t: PlainTables, m: PlainMemory, state: int, run: int, event:
         if window < high and is_kept == is_shed(t, m, event, window + 1 - base):
             continue
         if not is_kept:
-            if t.options[PLAIN_REPORTS]:
+            if hook(t.hooks, PLAIN_REPORTS):
                 note_windows(t, m, state, run, since, window, ABANDONED, event)
         elif kept_low < 0:
             kept_low, kept_high = since, window
@@ -85,7 +86,7 @@ def kill_in_windows(t: PlainTables, m: PlainMemory, state: int, run: int, event:
         since = window + 1
     if kept_low == low and kept_high == high:
         return
-    if t.options[PLAIN_REPORTS]:
+    if hook(t.hooks, PLAIN_REPORTS):
         note_windows(t, m, state, run, start, base - 1, TIMED_OUT, -1)
     if kept_low < 0:
         leave(m, state, run)
@@ -99,18 +100,18 @@ def kill_runs(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) -> Non
     """Let the runs leave that a negated event ends; not those that have just taken this event."""
     for s in range(1, len(t.states)):
         for kill in range(t.states[s, PLAIN_KILL], t.states[s, PLAIN_KILL_END]):
-            is_hidden = t.options[PLAIN_SKIPS] and m.skips[s, event - m.sizes[HAS_BATCH]]
+            is_hidden = hook(t.hooks, PLAIN_SKIPS) and m.skips[s, event - m.sizes[HAS_BATCH]]
             if m.segments[SEGMENT_SIZE, s] == 0 or is_hidden or not m.fits[t.steps[kill, PLAIN_VARIABLE], event]:
                 continue
             for c in range(scan(t, m, s, kill, event, 0)):
                 run = m.candidates[PICK_RUN, c]
                 if m.nodes[LINK_EVENT, m.runs[HELD_NODE, run]] == event:
                     continue
-                if is_noted and t.options[PLAIN_SHEDS]:
+                if is_noted and hook(t.hooks, PLAIN_SHEDS):
                     kill_in_windows(t, m, s, run, event)
                     continue
-                if is_noted and t.options[PLAIN_REPORTS]:
+                if is_noted and hook(t.hooks, PLAIN_REPORTS):
                     note_over(t, m, s, run, event)
-                if is_noted and t.options[PLAIN_TALLIES] == TALLY_KEPT:
+                if is_noted and hook(t.hooks, PLAIN_TALLIES) == TALLY_KEPT:
                     uncount(m, s, run)
                 leave(m, s, run)

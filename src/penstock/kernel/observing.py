@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.kernel.compiling import inlined, part
+from penstock.kernel.lean import hook
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.scanning import bucket, end_of, reach_of
 from penstock.plan.layout import (
@@ -75,7 +76,7 @@ def observe(t: PlainTables, m: PlainMemory, event: int) -> None:
     if cell < 0:
         return
     for s in range(1, len(t.states)):
-        if t.options[PLAIN_SKIPS] and m.skips[s, at]:
+        if hook(t.hooks, PLAIN_SKIPS) and m.skips[s, at]:
             continue
         steps = 0
         for step in range(t.states[s, PLAIN_STEP], t.states[s, PLAIN_STEP_END]):

@@ -21,6 +21,7 @@ from penstock.kernel.compiling import entry, inlined
 from penstock.kernel.ending import has_room_to_report, note_taken
 from penstock.kernel.foreseeing import MANY_RUNS, foresee
 from penstock.kernel.killing import copy_run, kill_runs
+from penstock.kernel.lean import hook
 from penstock.kernel.observing import observe
 from penstock.kernel.plain_memory import AHEAD, BLOCK, PlainMemory
 from penstock.kernel.plain_registers import copy_register, set_registers
@@ -229,14 +230,14 @@ def note_newest(m: PlainMemory, event: int) -> None:
 @inlined
 def is_shed_by_worth(t: PlainTables, m: PlainMemory, event: int) -> bool:
     """Return whether an event is worth too little to the open runs."""
-    return bool(t.options[PLAIN_TALLIES]) and bool(m.ledger[event - m.sizes[HAS_BATCH], LEDGER_SHED])
+    return bool(hook(t.hooks, PLAIN_TALLIES)) and bool(m.ledger[event - m.sizes[HAS_BATCH], LEDGER_SHED])
 
 
 @inlined
 def room_to_note(t: PlainTables, m: PlainMemory, event: int) -> int:
     """Return DONE if there is room for runs that are split or end, or what there is too little of."""
-    status = room_to_split(t, m, event) if t.options[PLAIN_SHEDS] and has_kills(t) else DONE
-    if status == DONE and t.options[PLAIN_REPORTS] and not has_room_to_report(t, m, event):
+    status = room_to_split(t, m, event) if hook(t.hooks, PLAIN_SHEDS) and has_kills(t) else DONE
+    if status == DONE and hook(t.hooks, PLAIN_REPORTS) and not has_room_to_report(t, m, event):
         return MORE_OVER
     return status
 
@@ -255,9 +256,9 @@ def room_for_all(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) -> 
 @inlined
 def note_groups(t: PlainTables, m: PlainMemory, event: int) -> None:
     """Note what the groups will do, before they are made true."""
-    if t.options[PLAIN_TALLIES]:
+    if hook(t.hooks, PLAIN_TALLIES):
         tally(t, m, event)
-    if t.options[PLAIN_REPORTS]:
+    if hook(t.hooks, PLAIN_REPORTS):
         note_taken(t, m, event)
 
 
@@ -283,14 +284,14 @@ def process_event(t: PlainTables, m: PlainMemory, event: int, variable: int, is_
             count = resolve(t, m, event, count, variable)
     else:
         count = ask_openings(t, m, event, count, variable)
-        if t.options[PLAIN_SHEDS]:
+        if hook(t.hooks, PLAIN_SHEDS):
             count = shed_windows(t, m, event, count)
     if count < 0:
         return MORE_CANDIDATES
     status = room_for_all(t, m, event, is_noted)
     if status != DONE:
         return status
-    if t.options[PLAIN_OBSERVES]:
+    if hook(t.hooks, PLAIN_OBSERVES):
         observe(t, m, event)
     if is_noted:
         note_groups(t, m, event)
@@ -299,7 +300,7 @@ def process_event(t: PlainTables, m: PlainMemory, event: int, variable: int, is_
         make_true(t, m, event)
     if has_kills(t):
         kill_runs(t, m, event, is_noted)
-    if (m.sizes[HAS_GROUPS] > 0 or has_kills(t)) and not (is_noted and t.options[PLAIN_REPORTS]):
+    if (m.sizes[HAS_GROUPS] > 0 or has_kills(t)) and not (is_noted and hook(t.hooks, PLAIN_REPORTS)):
         if t.options[PLAIN_MOVES] or has_kills(t):
             sweep_due(t, m, event)
         else:
@@ -334,14 +335,14 @@ def process_noted(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tupl
     """
     forget_sides(m)
     for event in range(start, stop):
-        if t.options[PLAIN_TALLIES]:
+        if hook(t.hooks, PLAIN_TALLIES):
             begin_event(t, m, event)
         find_takers(m, event, event + 1)
         status = process_event(t, m, event, m.takers[0], True)
         if status != DONE:
             return status, event
-        if t.options[PLAIN_TALLIES]:
+        if hook(t.hooks, PLAIN_TALLIES):
             end_event(m, event)
-        if t.options[PLAIN_REPORTS] and is_any_due(m):
+        if hook(t.hooks, PLAIN_REPORTS) and is_any_due(m):
             return MORE_OVER, event + 1
     return DONE, stop

@@ -14,6 +14,7 @@ from penstock.kernel.compiling import inlined, part
 from penstock.kernel.filtering import filter_bounds, filter_members, filter_rest, fold_rest, is_pair, kept_if
 from penstock.kernel.folding import ALWAYS
 from penstock.kernel.lanes import operand
+from penstock.kernel.lean import hook
 from penstock.kernel.plain_memory import BLOCK, LANES, STRIDE, Eights, PlainMemory, SmallInts
 from penstock.kernel.stack import run_program
 from penstock.plan.layout import (
@@ -162,7 +163,7 @@ def pass_over(m: PlainMemory, state: int) -> int:
     while past < size and not reach[start + past] >= least:
         past += 1
     m.segments[SEGMENT_PAST, state] = past
-    return past
+    return past & -8  # vectors that begin with a line of the cache are read faster
 
 
 @inlined
@@ -329,7 +330,7 @@ def scan_index(t: PlainTables, m: PlainMemory, state: int, step: int, key: float
             while alive < end and not reach[alive] >= least:
                 alive += 1
             count = list_group(listed, count, alive, end)
-        if alive > start and not t.options[PLAIN_TALLIES]:  # they are over for good; else the work is accounted for
+        if alive > start and not hook(t.hooks, PLAIN_TALLIES):  # they are over for good; else the work is accounted for
             shorten(m, head, before, alive, end, after)
         before = before if alive == end else alive
         group = after
@@ -349,14 +350,14 @@ def scan(t: PlainTables, m: PlainMemory, state: int, step: int, event: int, firs
     index = t.states[state, PLAIN_INDEX]
     by_part, key = index >= 0 and index == t.options[PLAIN_PART], t.steps[step, PLAIN_KEY]
     bounds = bounds_of(t, m, step, event, by_part, key)
-    if bounds < 0 or (not fold_rest(t, m, step, event) and not t.options[PLAIN_TALLIES]):
+    if bounds < 0 or (not fold_rest(t, m, step, event) and not hook(t.hooks, PLAIN_TALLIES)):
         return first
     start, size = m.segments[SEGMENT_START, state], m.segments[SEGMENT_SIZE, state]
     if by_part or key >= 0:
         wanted = float(m.events[EVENT_PART, event]) if by_part else side_of_event(t, m, key, event)
         count = scan_index(t, m, state, step, wanted, bounds, first)
     else:
-        past = 0 if t.options[PLAIN_TALLIES] else pass_over(m, state)  # where the work is accounted for, as ever
+        past = 0 if hook(t.hooks, PLAIN_TALLIES) else pass_over(m, state)  # where the work is accounted for, as ever
         m.sizes[HAS_CHECKS] += size - past
         m.segments[SEGMENT_SCANS, state] += 1
         bounds, pairs = take_in(t, m, step, event, bounds)

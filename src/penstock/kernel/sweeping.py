@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.kernel.compiling import entry, inlined, part
+from penstock.kernel.lean import hook
 from penstock.kernel.plain_memory import FIRST_SWEEP, PlainMemory
 from penstock.kernel.scanning import as_group, bucket, reach_of
 from penstock.plan.layout import (
@@ -144,7 +145,7 @@ def sweep(t: PlainTables, m: PlainMemory, state: int, now: int) -> None:
     kept = end - start
     m.segments[SEGMENT_SIZE, state], m.segments[SEGMENT_DEAD, state], m.segments[SEGMENT_PAST, state] = kept, 0, 0
     m.segments[SEGMENT_KEPT, state], m.segments[SEGMENT_SCANS, state] = kept, 0
-    is_lazy = t.states[state, PLAIN_INDEX] >= 0 and not t.options[PLAIN_TALLIES]  # else its work is accounted for
+    is_lazy = t.states[state, PLAIN_INDEX] >= 0 and not hook(t.hooks, PLAIN_TALLIES)  # else its work is accounted for
     growth = (2 * kept if kept < _LARGE else kept) if is_lazy else kept // 2
     m.segments[SEGMENT_SWEEP, state] = FIRST_SWEEP + kept + growth
     if t.states[state, PLAIN_INDEX] >= 0:
@@ -174,7 +175,7 @@ def is_put_off(t: PlainTables, m: PlainMemory, state: int) -> bool:
 
     To look at a run that is over costs a tenth of moving one that is not; but not in an index.
     """
-    if t.states[state, PLAIN_INDEX] >= 0 or t.options[PLAIN_TALLIES]:
+    if t.states[state, PLAIN_INDEX] >= 0 or hook(t.hooks, PLAIN_TALLIES):
         return False
     size, kept = m.segments[SEGMENT_SIZE, state], m.segments[SEGMENT_KEPT, state]
     most, is_passed_over = min(_LARGE, _SMALL + 3 * kept), 2 * m.segments[SEGMENT_PAST, state] > size - kept

@@ -13,6 +13,7 @@ import math
 
 from penstock.kernel.asking_plain import is_resolved
 from penstock.kernel.compiling import entry, inlined, part
+from penstock.kernel.lean import hook
 from penstock.kernel.observing import runs_in_reach
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.scanning import reach_of
@@ -144,14 +145,14 @@ def tally(t: PlainTables, m: PlainMemory, event: int) -> None:
 
     A run is copied or shrunk only in windows, where runs are counted anew (TALLY_ANEW).
     """
-    is_kept = t.options[PLAIN_TALLIES] == TALLY_KEPT
+    is_kept = hook(t.hooks, PLAIN_TALLIES) == TALLY_KEPT
     for s in range(len(t.states)):
         m.segments[SEGMENT_NEED, s] = m.segments[SEGMENT_SIZE, s]
     for g in range(m.sizes[HAS_GROUPS]):
         kind, step = m.groups[g, GROUP_KIND], m.groups[g, GROUP_STEP]
         start, stop = m.groups[g, GROUP_FROM], m.groups[g, GROUP_TO]
         if kind == TAKE:
-            if t.options[PLAIN_TRACES]:
+            if hook(t.hooks, PLAIN_TRACES):
                 trace(t, m, step, start, stop)
             if is_kept:
                 tally_taken(t, m, event, step, start, stop)
@@ -223,7 +224,7 @@ def begin_event(t: PlainTables, m: PlainMemory, event: int) -> None:
     line[LEDGER_MATCHES] = -m.sizes[HAS_MATCHES]
     if line[LEDGER_SHED] >= 0:
         return
-    if t.options[PLAIN_TALLIES] == TALLY_KEPT:
+    if hook(t.hooks, PLAIN_TALLIES) == TALLY_KEPT:
         drop_openers(t, m, event)
     else:
         for s in range(1, states):
@@ -234,7 +235,7 @@ def begin_event(t: PlainTables, m: PlainMemory, event: int) -> None:
             m.open_runs[m.cells[at], s] += row[s]
     if not line[LEDGER_SHED]:
         for s in range(states):
-            if not (t.options[PLAIN_SKIPS] and m.skips[s, at]):
+            if not (hook(t.hooks, PLAIN_SKIPS) and m.skips[s, at]):
                 line[LEDGER_OPEN] += row[s]
 
 

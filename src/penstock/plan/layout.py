@@ -96,6 +96,7 @@ PLAIN_LAST, PLAIN_BIRTH, PLAIN_MAX_RUNS = range(7, 10)
 PLAIN_SKIPS, PLAIN_SHEDS, PLAIN_OBSERVES, PLAIN_TALLIES, PLAIN_TRACES = range(10, 15)
 # whether runs that end without a match are reported; whether HELD_SEEN is in use, for one reason or another
 PLAIN_REPORTS, PLAIN_SEEN, PLAIN_OPTIONS = range(15, 18)
+PLAIN_HOOKS = (PLAIN_SKIPS, PLAIN_SHEDS, PLAIN_OBSERVES, PLAIN_TALLIES, PLAIN_TRACES, PLAIN_REPORTS)
 # how open runs are counted: as they come and go; or anew at each event, where more than WITHIN ends them
 TALLY_KEPT, TALLY_ANEW = 1, 2
 # the register of every run: the time, or position, of its first event

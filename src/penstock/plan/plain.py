@@ -39,6 +39,7 @@ class PlainTables(NamedTuple):
     setters: Ints  # (·, ·) what a step writes to the registers of the run it makes; worked-out ones last
     rows: Ints  # (·, 3) programs and loads, which the ranges in the other tables point to
     options: Ints  # (PLAIN_OPTIONS,)
+    hooks: Ints | None = None  # the same array; None where no hook is used, see `penstock.kernel.lean`
 
 
 def why_not_plain(
