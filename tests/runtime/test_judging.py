@@ -45,10 +45,11 @@ def judged(strategy: str, rate: float) -> list[Judged]:
         run, loop = shed_run(strategy, rate, events, unshed=0.2, seed=seed)
         assert run.estimate is not None
         assert loop._judge is not None
-        windows = loop._judge.windows()
-        wanted, found = (each.between(*windows) for each in (truth(events).found, run.found))
+        chosen = loop._judge.windows() & ~loop._marked
         shed = [
-            Found(f.queries[m], f.windows[m], f.events[m]) for f in (wanted, found) for m in [~loop._marked[f.windows]]
+            Found(f.queries[m], f.windows[m], f.events[m])
+            for f in (truth(events).found, run.found)
+            for m in [chosen[f.windows]]
         ]
         loop._judge._is_gone[:] = False
         results.append(Judged(run.estimate, loop._judge.estimate(), strict(shed[0], shed[1], [1.0]).lost, run.overdue))
@@ -110,12 +111,12 @@ def test_the_spread_is_that_of_what_the_gaps_leave() -> None:
 def test_the_windows_that_are_judged_opened_under_load_and_are_over() -> None:
     operator = Operator(QUERY, is_split=True)
     operator.take(structured(10, 1))  # windows of 40 events, one every 20
-    judge = Judge(operator, np.ones(len(operator.stream.starts), np.bool_))
-    assert judge.windows() == (0, 0)
+    judge = Judge(operator, np.ones(len(operator.stream.sizes), np.bool_))
+    assert not judge.windows().any()
     judge.let_go(130, 135)
     judge.let_go(150, 152)
-    judge._seen, judge._ended = 300, 12
-    assert judge.windows() == (7, 12)  # the first one after event 130 opens at 140
+    judge._seen, judge._now = 300, 262
+    assert np.flatnonzero(judge.windows()).tolist() == [7, 8, 9, 10, 11]  # opened at 140 to 220, over at 260
 
 
 def test_the_windows_that_are_not_marked_are_a_sample_too() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import penstock as pk
-from penstock.runtime.learning import NoPositionsWarning, learned
+from penstock.runtime.learning import learned
 
 
 def stream(size: int = 3000, seed: int = 1) -> dict[str, Any]:
@@ -40,14 +40,7 @@ def test_runs_are_worth_what_they_may_still_see(rest: str, reach: int) -> None:
     assert (utilities[2] > utilities[1]).all(), "it is nearer to its end"
 
 
-@pytest.mark.parametrize("strategy", ["espice", "hspice-pm", "gspice-wh"])
-def test_windows_of_keys_have_no_positions_and_that_is_told(strategy: str) -> None:
-    query = pk.parse("PATTERN SEQ(A a, B b) WITHIN 5 s PARTITION BY card WINDOW 5 s EVERY 1 s")
-    with pytest.warns(NoPositionsWarning, match=r"learns by type alone.*\n  fix: leave out WINDOW"):
-        learned(strategy, [(query, 1.0)], stream(), bins=10)
-
-
-@pytest.mark.parametrize("strategy", ["pspice", "gspice-sh", "ebl"])
+@pytest.mark.parametrize("strategy", ["pspice", "gspice-sh"])
 def test_what_needs_no_positions_does_not_ask_for_them(strategy: str) -> None:
     query = pk.parse("PATTERN SEQ(A a, B b) WITHIN 5 s PARTITION BY card WINDOW 5 s EVERY 1 s")
     learned(strategy, [(query, 1.0)], stream())  # warnings are errors here

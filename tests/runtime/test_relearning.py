@@ -40,7 +40,7 @@ EVENTS = joined(BEFORE, AFTER)
 def lost_at_the_end(strategy: str, learner: Learner | None) -> float:
     run, loop = shed_run(strategy, 1.7, EVENTS, unshed=0.2, learner=learner)
     assert run.latencies.max() <= 1.0
-    windows = len(loop.operator.stream.starts)
+    windows = len(loop.operator.stream.sizes)
     part = windows * 3 // 4, windows
     return strict(truth(EVENTS).found.between(*part), run.found.between(*part), [1.0]).lost
 

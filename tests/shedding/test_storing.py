@@ -40,7 +40,7 @@ def test_a_model_whose_arrays_meant_something_else_is_refused(kind: type[HspiceP
     del whole["strategy_version"]  # as it was before
     file.write_text(json.dumps(whole))
     told = (
-        f"has version 1 of a model of {kind.name}, and this version of penstock reads version 2\n  fix: train it again"
+        f"has version 1 of a model of {kind.name}, and this version of penstock reads version 3\n  fix: train it again"
     )
     with pytest.raises(ModelError, match=told):
         load(tmp_path)

@@ -34,6 +34,22 @@ def test_the_same_utilities(spark: SparkSession, tmp_path: Path, text: str) -> N
     np.testing.assert_allclose(on_spark.strategy.shares.sum(), 1)  # type: ignore[attr-defined]
 
 
+def test_espice_learns_the_same_positions_in_windows_of_keys(spark: SparkSession, tmp_path: Path) -> None:
+    query = pk.parse("PATTERN SEQ(A a, B b) WITHIN 9 EVENTS PARTITION BY card WINDOW 9 EVENTS EVERY 4 EVENTS")
+    table = events(1500)
+    cards = table["card"].to_numpy(zero_copy_only=False)
+    rows = [np.flatnonzero(cards == card) for card in np.unique(cards)]
+    rows = [each[: len(each) // 4 * 4] for each in rows]  # so no window has fewer events than there are positions
+    table = in_order_of_types(table.take(pa.array(np.sort(np.concatenate(rows)))))
+    on_spark = learn(frame_of(spark, table, tmp_path), query, "espice", seq="id", positions=4).fitted
+    in_process = learned("espice", [(query, 1.0)], table, bins=4).strategy
+    assert on_spark.types == TYPES
+    ours, theirs = arrays_of(on_spark.strategy), arrays_of(in_process)
+    for name in ("utilities", "shares"):
+        np.testing.assert_allclose(ours[name], theirs[name][: len(TYPES)], err_msg=name)
+    assert (np.diff(ours["utilities"][0]) < 0).all(), "an A is worth the more the earlier it comes"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -80,6 +96,9 @@ KEYED = "SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN 5 s PARTITION BY card"
 IN_SLICES = "SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN 2 s"
 WITH_NEGATION = "SEQ(A a, NOT D d, B b, C c) WITHIN 4 s"
 IN_WINDOWS = "SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN 10 s WINDOW 10 s EVERY 3 s"
+IN_WINDOWS_OF_KEYS = "SEQ(A a, B b, C c) WHERE a.v < c.v WITHIN 20 s PARTITION BY card WINDOW 20 s EVERY 7 s"
+COUNTED_OF_KEYS = "SEQ(A a, B b) WITHIN 9 EVENTS PARTITION BY card WINDOW 9 EVENTS EVERY 4 EVENTS SELECT FIRST"
+OPENED_OF_KEYS = "SEQ(A a, NOT C c, B b) WITHIN 20 s PARTITION BY card WINDOW 20 s ON D d WHERE d.v > 20"
 CONSUMING = "SEQ(A a, B b) WITHIN 10 s WINDOW 10 s EVERY 3 s SELECT FIRST CONSUME ALL"
 
 
@@ -88,7 +107,8 @@ CONSUMING = "SEQ(A a, B b) WITHIN 10 s WINDOW 10 s EVERY 3 s SELECT FIRST CONSUM
     [
         (KEYED, "hspice-pm"), (IN_SLICES, "gspice-wt"), (WITH_NEGATION, "hspice-w"), (WITH_NEGATION, "gspice-sh"),
         (IN_WINDOWS, "ebl"), (IN_WINDOWS, "hspice-pm"), (IN_WINDOWS, "gspice-sh"), (IN_WINDOWS, "gspice-wt"),
-        (CONSUMING, "hspice-w"),
+        (CONSUMING, "hspice-w"), (IN_WINDOWS_OF_KEYS, "ebl"), (IN_WINDOWS_OF_KEYS, "hspice-pm"),
+        (COUNTED_OF_KEYS, "hspice-w"), (OPENED_OF_KEYS, "hspice-pm"),
     ],
 )  # fmt: skip
 def test_what_is_learned_in_parts_is_what_one_process_learns(
@@ -104,6 +124,32 @@ def test_what_is_learned_in_parts_is_what_one_process_learns(
     for name, array in theirs.items():
         np.testing.assert_allclose(ours[name], array, rtol=1e-12, atol=1e-12, err_msg=name)
     assert any(array.any() for array in theirs.values())
+
+
+@pytest.mark.parametrize("strategy", ["gspice-wh", "gspice-wt"])
+def test_gspice_learns_positions_in_windows_of_keys(spark: SparkSession, tmp_path: Path, strategy: str) -> None:
+    # One key, since the pane of a part has only the events of its keys.
+    query, table = pk.parse(f"PATTERN {IN_WINDOWS_OF_KEYS}"), in_order_of_types(events(1000, keys=1))
+    found = learn(frame_of(spark, table, tmp_path), query, strategy, seq="id").fitted.strategy
+    alone = learned(strategy, [(query, 1.0)], table).strategy
+    assert found.features.bins == 20  # type: ignore[attr-defined]
+    for name, array in arrays_of(alone).items():
+        np.testing.assert_allclose(arrays_of(found)[name], array, rtol=1e-12, atol=1e-12, err_msg=name)
+    assert len(np.unique(found.otherwise[0])) > 3, "positions matter"  # type: ignore[attr-defined]
+
+
+def test_slices_of_time_know_the_sizes_of_the_windows_before(spark: SparkSession, tmp_path: Path) -> None:
+    """Also where nothing comes for long, and sizes change: hSPICE's positions are by the sizes that were expected."""
+    query, table = pk.parse(f"PATTERN {IN_WINDOWS}"), in_order_of_types(events(2400))
+    ts = table["ts"].cast(pa.int64()).to_numpy()
+    dense = ts[0] + (ts - ts[0]) // np.where(np.arange(len(ts)) % 800 < 400, 4, 1)  # bursts
+    paused = np.maximum.accumulate(dense) + np.arange(len(ts)) // 300 * 200_000_000
+    table = table.set_column(table.schema.get_field_index("ts"), "ts", pa.array(paused).cast(table["ts"].type))
+    found = learn(frame_of(spark, table, tmp_path), query, "hspice-pm", seq="id", positions=20)
+    alone = arrays_of(learned("hspice-pm", [(query, 1.0)], table, bins=20).strategy)
+    assert alone["tables.0"].any()
+    for name, array in alone.items():
+        np.testing.assert_allclose(arrays_of(found.fitted.strategy)[name], array, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
 def in_order_of_types(table: pa.Table) -> pa.Table:

@@ -26,10 +26,11 @@ from penstock.errors import QueryError
 from penstock.pattern.parser import parse
 from penstock.runtime.learning import about, learned
 from penstock.shedding.storing import save
-from penstock.spark import DetectError
+from penstock.spark import DetectError, detect
 from penstock.spark.jobs.job import Job, JobError
 from penstock.spark.jobs.parts import FileSource, KafkaSink
 from penstock.spark.jobs.running import detected, run
+from penstock.spark.jobs.sources import read
 from penstock.spark.progress import Progress
 
 QUERY = "PATTERN SEQ(Small a, Large b) WHERE b.amount > 10 * a.amount WITHIN 5 s PARTITION BY card RETURN a.id AS one"
@@ -96,12 +97,8 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     (changed(detect={"query": QUERY, "buckets": 0}), "detect.buckets: 0 is no number of things; write 1 or more"),
     (changed(detect={"query": 5}), "detect.query: 5 is no text; write it in quotes"),
     (
-        changed(detect={"query": [QUERY, QUERY], "weights": [2]}),
-        "detect: there are 2 queries and 1 weights; write one for each, or none",
-    ),
-    (
-        changed(detect={"query": QUERY, "weights": [0]}),
-        "detect.weights: [0] are no weights; write numbers above 0, such as [2, 1.5]",
+        changed(detect={"query": [QUERY, QUERY], "weights": [2, 1]}),
+        "detect: what matches are worth is in the model; leave weights out, and train it with --weight",
     ),
     (
         changed(shedding={"bound": "2 s", "f": 1.0}),
@@ -387,15 +384,14 @@ def test_weights_are_those_of_the_model(spark: SparkSession, tmp_path: Path) -> 
     fitted = learned("espice", queries, history)
     save(fitted.strategy, tmp_path / "model", about(fitted, queries, 100))
 
-    def job(weights: list[float]) -> Job:
-        asked = {"query": [QUERY, QUERY], "weights": weights, "arrival": "ts"}
-        keeping = {"bound": "2 s", "strategy": "espice", "model": "model"}
-        return Job.of(changed(detect=asked, shedding=keeping, run=STREAM), tmp_path)
-
-    for weights in ([], [2.0, 1.0]):
-        assert detected(job(weights), spark).isStreaming
+    asked = {"query": [QUERY, QUERY], "arrival": "ts"}
+    keeping = {"bound": "2 s", "strategy": "espice", "model": "model"}
+    job = Job.of(changed(detect=asked, shedding=keeping, run=STREAM), tmp_path)
+    assert detected(job, spark).isStreaming
+    frame, shed = read(job, spark).frame, pk.Shedding(bound="2 s", strategy="espice", model=tmp_path / "model")
+    assert frame.transform(detect(queries, arrival="ts", shed=shed)).isStreaming
     with pytest.raises(DetectError) as caught:
-        detected(job([1.0, 2.0]), spark)
+        frame.transform(detect([(query, 3.0 - weight) for query, weight in queries], arrival="ts", shed=shed))
     assert str(caught.value) == (
         "the model of espice was trained with the weights 2, 1, and the queries have 1, 2\n"
         "  fix: penstock train … --weight 1 --weight 2"

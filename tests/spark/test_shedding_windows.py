@@ -13,6 +13,7 @@ import pytest
 import penstock as pk
 from penstock.pattern import ast
 from penstock.runtime.costs import Costs
+from penstock.runtime.stream import Stream
 from penstock.runtime.training import unshed
 from penstock.shedding.strategies.catalogue import STRATEGIES
 from penstock.shedding.strategies.espice import Espice
@@ -93,6 +94,43 @@ def test_positions_are_counted_across_batches_and_restarts(query: ast.Query, his
     assert sorted(found) == sorted(by_hand(query, 3))
     per_key = {"overlapping": 80, "apart": 60, "counted": 60}[query.name or ""]
     assert pairs.sizes.mean() == pytest.approx(per_key, rel=0.15)  # 100 events a second, of five keys
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
+def test_positions_are_those_that_a_model_is_learned_with(query: ast.Query, history: Any) -> None:
+    spec, raw = spec_for(shedding("espice", history), query), [events(ROWS, number * ROWS) for number in range(4)]
+    joined = {name: np.concatenate([each[name] for each in raw]) for name in raw[0]}
+    stream = Stream([query], is_split=True)
+    stream.take(joined)
+    view = stream.view(0, stream.size)
+    positions = Positions(query, spec)
+    found: list[tuple[int, int]] = []
+    for number in range(4):
+        pairs = positions.take(batch(spec, number))
+        found += zip((pairs.rows + number * ROWS).tolist(), pairs.positions.tolist(), strict=True)
+    assert sorted(found) == sorted(zip(view.rows.tolist(), view.positions.tolist(), strict=True))
+    assert len(found) > ROWS
+
+
+def test_windows_are_expected_to_be_as_large_as_those_of_their_key(history: Any) -> None:
+    spec = spec_for(shedding("espice", history), APART)
+    positions = Positions(APART, spec)
+    seconds = np.arange(12)  # key 0 has four events a second, key 1 one
+    for second in seconds:
+        of_key = {"k": np.array([0, 0, 0, 0, 1]), "ts": second * SECOND + np.arange(5)}
+        table = batch(spec, 0).table.slice(0, 5)
+        for name, values in of_key.items():
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, table.field(name), pa.array(values, pa.int64()).cast(table.field(name).type))
+        pairs = positions.take(Rows(table, of_key["ts"], np.arange(5)))
+        if second >= 6:
+            assert pairs.sizes.tolist() == [12, 12, 12, 12, 3]
+        positions = Positions(APART, spec, positions.state())
+    parts = np.array([0, 1, 2])
+    assert positions._expected(parts).tolist()[:2] == [12, 3]
+    assert 3 < positions._expected(parts)[2] < 12, "of a key that is new: as those of all keys"
+    older = {name: each for name, each in positions.state().items() if name not in ("means", "overs")}
+    assert len(set(Positions(APART, spec, older)._expected(parts).tolist())) == 1, "a state that has none of keys"
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)

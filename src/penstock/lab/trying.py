@@ -178,9 +178,9 @@ def risen(rate: float, events: int, capacity: float, delay: float) -> tuple[Prof
 
 def _quality(run: Run, prepared: Prepared, operator: Operator, settled: int) -> Row:
     """Compare windows that open when the load has settled."""
-    starts = operator.stream.starts
-    first = int(np.searchsorted(starts, settled))
-    wanted, got = (found.between(first, len(starts)) for found in (prepared.truth.run.found, run.found))
+    opens = operator.stream.cut.opens
+    first = int(np.searchsorted(opens, settled))
+    wanted, got = (found.between(first, len(opens)) for found in (prepared.truth.run.found, run.found))
     weights = [weight for _, weight in prepared.queries]
     exact, loose = strict(wanted, got, weights), relaxed(wanted, got, weights)
     return {

@@ -51,7 +51,7 @@ class Judge:
         self._is_gone: Bools = np.zeros(operator.stream.size, np.bool_)  # events that were let go
         self._since: int | None = None  # the first event since load is shed
         self._seen = 0  # the event behind the last that was processed
-        self._ended = 0
+        self._now = 0  # the first event of the last slice: windows are over that end before it
         self._names_events = False
 
     def let_go(self, first: int, stop: int) -> None:
@@ -64,7 +64,7 @@ class Judge:
         self._seen = start + len(view.types)
         if is_shedding and self._since is None:
             self._since = start
-        self._ended = int(view.windows.min()) if len(view) else self._ended
+        self._now = start + int(view.rows[0]) if len(view) else self._now
         pairs = decision.pairs if decision.events is None else decision.events[view.rows]
         if pairs is not None:
             self._names_events = True
@@ -78,7 +78,7 @@ class Judge:
                 self._take(laid.seq, laid.offsets)
         if len(self._would) > _PRUNE_FROM:
             windows = self._operator.stream.of_pairs(self._would)[1]
-            self._would = self._would[windows >= self._ended]
+            self._would = self._would[~self._operator.stream.cut.is_over(windows, self._now)]
 
     def _take(self, pairs: Ints, offsets: Ints) -> None:
         """Take matches, each with its pairs of an event and a window."""
@@ -89,39 +89,38 @@ class Judge:
         chosen = self._is_marked[windows]
         self._matches.append(_Matches(windows[chosen], would[chosen], sizes[chosen], rows[np.repeat(chosen, sizes)]))
 
-    def windows(self) -> tuple[int, int]:
-        """Return the windows that are judged, from the first to the one before the last.
-
-        They opened when load was shed, and have ended.
-        """
-        since = self._seen if self._since is None else self._since
-        first = int(np.searchsorted(self._operator.stream.starts, since))
-        return first, max(first, self._ended)
+    def windows(self) -> Bools:
+        """Return (W,) which windows are judged: those that opened when load was shed, and have ended."""
+        since, cut = self._seen if self._since is None else self._since, self._operator.stream.cut
+        is_judged: Bools = (cut.opens >= since) & (cut.closes <= self._now)
+        return is_judged
 
     def estimate(self) -> Estimate:
         """Return the share of matches that are lost."""
-        first, last = self.windows()
-        marked, matches, since = self._is_marked[first:last], self._between(first, last), self._since or 0
+        judged = self.windows()
+        marked, since = judged & self._is_marked, self._since or 0
+        matches = self._of(judged)
         if not marked.any():
             return UNKNOWN
         offsets = np.concatenate([[0], np.cumsum(matches.sizes)])
         gaps = Gaps.of(self._is_gone[since : self._seen], matches.rows - since, offsets)
-        there_were = _by_window(matches.windows - first, gaps.worth, marked)
+        there_were = _by_window(matches.windows, gaps.worth, marked)
         overlap = max(1, round(float(np.mean(self._operator.stream.high - self._operator.stream.low + 1))))
         if self._names_events:
-            share = float(marked.mean())
-            lost = _by_window(matches.windows - first, gaps.worth - ~matches.would, marked)
+            share = float(marked.sum() / judged.sum())
+            lost = _by_window(matches.windows, gaps.worth - ~matches.would, marked)
             spread = gaps.spread(~matches.would)
             return would_be_lost(lost, there_were, max(1, round(overlap * share)), share, spread)
         spread = gaps.spread(np.ones(len(matches.windows), np.bool_))
-        return missing(self._found[first:last][~marked].astype(np.float64), there_were, overlap, spread)
+        others = self._found[judged & ~self._is_marked].astype(np.float64)
+        return missing(others, there_were, overlap, spread)
 
-    def _between(self, first: int, last: int) -> _Matches:
-        """Return the matches of marked windows first .. last-1."""
+    def _of(self, judged: Bools) -> _Matches:
+        """Return the matches of the windows that are judged."""
         none = np.zeros(0, np.int64)
         parts = [_Matches(none, none > 0, none, none), *self._matches]
         windows, would, sizes, rows = (np.concatenate(each) for each in zip(*parts, strict=True))
-        chosen = (windows >= first) & (windows < last)
+        chosen = judged[windows]
         return _Matches(windows[chosen], would[chosen], sizes[chosen], rows[np.repeat(chosen, sizes)])
 
 

@@ -11,12 +11,12 @@ import numpy as np
 from penstock.engine.engine import Engine
 from penstock.engine.hooks import Hooks
 from penstock.engine.matches import Matches
-from penstock.kernel.compiling import compiled, entry
 from penstock.pattern import ast
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.runtime.costs import OPEN, SHED, Costs
 from penstock.runtime.splitting import split
 from penstock.runtime.stream import Stream
+from penstock.runtime.walking import Walk
 from penstock.shedding.chance import uniform
 from penstock.shedding.history import Elements, History, Progress
 from penstock.shedding.positions import cells
@@ -63,7 +63,7 @@ class Operator:
     """Matches queries in a stream, slice by slice, and sheds what it is told to.
 
     Args:
-        queries: with their weights; they have the same WINDOW, or none.
+        queries: with their weights; they have the same WINDOW and PARTITION BY, or no WINDOW.
         is_split: whether windows are matched on their own, as strategies that shed from windows need.
         bins: into how many cells positions are put when the operator is observed; None: as many as a window has events.
         names: of types, as a model has them (`History.names`); without, types are numbered as they come.
@@ -89,14 +89,14 @@ class Operator:
         # Whether a pair that is shed need not come to the engine at all: nothing counts or neighbours it there.
         self._may_leave_out = all(_takes_no_note(query, is_split=is_split) for query in self.queries)
         self._is_limited: Bools = np.zeros(0, np.bool_)
-        self._closed = 0  # windows before this one are over
+        self._closed = 0  # windows that were over when runs were last let go
         self._hidings, self._hidden_share = 0, 0.0  # slices with hidden events; what was hidden when last counted
         self._is_told = False  # whether the engine tells which runs a negated event has ended
 
     def take(self, events: Any) -> None:
         """Take the events of a stream."""
         self.stream.take(events)
-        self._is_limited = np.zeros(len(self.stream.starts), np.bool_)
+        self._is_limited = np.zeros(len(self.stream.sizes), np.bool_)
 
     @property
     def bins(self) -> int:
@@ -131,7 +131,7 @@ class Operator:
         left_out = None if self._may_leave_out else is_shed[fed]
         is_counted = decision.hidden is not None and self._counts_hidden()
         hooks = [
-            self._hooks(query, view, fed, decision, left_out, taken[query], is_counted)
+            self._hooks(query, start, view, fed, decision, left_out, taken[query], is_counted)
             for query in range(len(self.queries))
         ]
         matches = self.engine.process(batch, hooks)
@@ -144,7 +144,7 @@ class Operator:
             met[fed] = np.sum([each.sum(axis=1) for each in of_queries], axis=0)
             hidden[fed] = _hidden(met[fed], taken)
             self._hidden_share = float(hidden.mean()) if len(hidden) else 0.0
-            self._count_met(view, fed, of_queries)
+            self._count_met(start, view, fed, of_queries)
         for ledger, rows in zip(ledgers, taken, strict=True):
             if has_ledgers:
                 ledger[fed] = rows
@@ -157,26 +157,26 @@ class Operator:
         self._hidings += 1
         return self.keeps_ledger or self._hidings % _HIDDEN_EVERY == 1
 
-    def _count_met(self, view: View, fed: Ints, met: list[Ints]) -> None:
+    def _count_met(self, start: int, view: View, fed: Ints, met: list[Ints]) -> None:
         """Count the runs that events met where they are counted, too, if the operator is observed."""
         if self.counting is not None:
-            cell = self._cells(view, fed)
+            cell = self._cells(start, view, fed)
             for counting, each in zip(self.counting, met, strict=True):
                 np.add.at(counting.open_runs, cell[cell >= 0], each[cell >= 0])
 
-    def _cells(self, view: View, fed: Ints) -> Ints:
+    def _cells(self, start: int, view: View, fed: Ints) -> Ints:
         """Return where what happens to pairs is counted, by type and position; -1: nowhere."""
         windows = view.windows[fed]
         # Where matches are counted, too. These are in all cells of a position, in parts; the kernel counts whole runs,
         # so they are in one of the cells, by a hash of what is the same in every part of a history that is cut up.
-        place, many = cells(view.positions[fed], self.stream.sizes[windows], self.bins)
+        place, many = cells(view.positions[fed], self.stream.sizes_met(start + view.rows[fed], windows), self.bins)
         if int(many.max(initial=1)) > 1:
             place = place + (uniform(1, view.times[view.rows[fed]], view.positions[fed]) * many).astype(np.int64)
         cell = view.types[view.rows[fed]] * self.bins + place
         return cell if self.counts is None else np.where(self.counts[windows], cell, -1)
 
     def _hooks(
-        self, query: int, view: View, fed: Ints, decision: Decision, left_out: Bools | None, ledger: Ints,
+        self, query: int, start: int, view: View, fed: Ints, decision: Decision, left_out: Bools | None, ledger: Ints,
         is_counted: bool,
     ) -> Hooks:  # fmt: skip
         hooks: dict[str, Any] = {"events": left_out}
@@ -184,7 +184,7 @@ class Operator:
             hooks["ledger"] = ledger
         if self.counting is not None:
             counting = self.counting[query]
-            hooks |= {"cells": self._cells(view, fed), "open_runs": counting.open_runs, "moves": counting.moves}
+            hooks |= {"cells": self._cells(start, view, fed), "open_runs": counting.open_runs, "moves": counting.moves}
         if decision.hidden is not None:
             hooks["states"] = decision.hidden[query][:, fed]
         if decision.hidden is not None and is_counted:  # each pair is a cell
@@ -248,12 +248,12 @@ class Operator:
 
     def close_windows(self, now: int) -> None:
         """Let the runs go of windows that are over when event `now` comes: in a partition, only its events end runs."""
-        stream = self.stream
-        first = int(stream.low[min(now, stream.size - 1)])
-        if not stream.is_split or first <= self._closed:
+        cut = self.stream.cut
+        over = cut.over(now) if self.stream.is_split else 0
+        if over <= self._closed:
             return
-        self._closed = first
-        left = np.where(self._windows() < first, 0.0, np.nan)
+        self._closed = over
+        left = np.where(cut.is_over(self._windows(), now), 0.0, np.nan)
         self._drop(np.iinfo(np.int64).max, [np.zeros((len(walk.ends), 1)) for walk in self._walks], left, None)
 
     def drop_runs(self, count: int, utilities: Sequence[Floats], now: int, seed: int, kept: Bools | None) -> int:
@@ -282,18 +282,14 @@ class Operator:
 
     def _left(self, now: int) -> Floats:
         """Return the share of its events that each window has left, by the engine's partition."""
-        windows = self.engine.partitions()[:, 0]
-        left = np.empty(len(windows))
-        _find_left(windows, self.stream.starts, now, max(self.stream.expected_size(now), 1), left)
-        return left
+        return self.stream.left(self._windows(), now)
 
     # --- history ----------------------------------------------------------------------------------------------
 
     def history(self, stop: int, costs: Costs) -> History:
         """Return what was observed of events 0 .. stop-1."""
         assert self.counting is not None, "observe() was not called"
-        stream, bins = self.stream, self.bins
-        windows = int(np.searchsorted(stream.starts, stop))
+        stream, bins, cut = self.stream, self.bins, self.stream.cut
         names = stream.names
         queries = tuple(
             Progress(
@@ -306,82 +302,13 @@ class Operator:
             )
         )  # fmt: skip
         part = slice(0, stop)
+        has_opened = cut.opens < stop
         return History(
             names, stream.types[part], stream.times[part],
             {name: column[part] for name, column in stream.columns.items()},
-            stream.low[part], np.minimum(stream.high[part], windows - 1), stream.places[part],
-            stream.starts[:windows], stream.sizes[:windows], bins, queries,
+            cut.low[part], cut.high[part], cut.places[part], cut.starts, cut.sizes, bins, queries,
+            counts=None if has_opened.all() else has_opened, foreseen=cut.foreseen[part],
         )  # fmt: skip
-
-
-class Walk:
-    """Follows the events of a match through the automaton of its query."""
-
-    def __init__(self, plan: Any) -> None:
-        states = plan.automaton.states
-        self.ends: Bools = np.array([bool(state.endings) for state in states])
-        self.positive = np.array([n for n, v in enumerate(plan.numbered.variables) if not v.is_negated], np.int64)
-        self.next = np.zeros((len(states), len(plan.numbered.variables)), np.int64)
-        for step in plan.automaton.transitions:
-            self.next[step.source, step.variable] = step.target
-
-    def elements(self, offsets: Ints, variables: Ints, rows: Ints, windows: Ints) -> Elements:
-        """Return the elements of matches in the order of the stream, with the states in which they were taken."""
-        owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        order = np.lexsort((rows, owners))
-        rows, windows, taken = rows[order], windows[order], self.positive[variables[order]]
-        states, _ = self._states(offsets, taken)
-        return Elements(owners, rows, windows, states, len(offsets) - 1)
-
-    def abandoned(
-        self, offsets: Ints, variables: Ints, rows: Ints, windows: Ints, by: tuple[Ints, Ints], chosen: Bools
-    ) -> Elements:  # fmt: skip
-        """Return the elements of some runs, and the events (and windows) that ended them, the last of each."""
-        whole = self.elements(offsets, variables, rows, windows)
-        order = np.lexsort((rows, whole.owners))
-        last = self._states(offsets, self.positive[variables[order]])[1]
-        runs = np.flatnonzero(chosen)
-        kept = chosen[whole.owners]
-        numbers = np.cumsum(chosen) - 1
-        return Elements(
-            np.concatenate([numbers[whole.owners[kept]], np.arange(len(runs))]),
-            np.concatenate([whole.rows[kept], by[0][runs]]),
-            np.concatenate([whole.windows[kept], by[1][runs]]),
-            np.concatenate([whole.states[kept], last[runs]]),
-            len(runs),
-        )
-
-    def _states(self, offsets: Ints, variables: Ints) -> tuple[Ints, Ints]:
-        """Return the state before each element, and the one behind the last of each match."""
-        states, last = np.zeros(len(variables), np.int64), np.zeros(len(offsets) - 1, np.int64)
-        _walk(self.next, offsets, variables, states, last)
-        return states, last
-
-    def rewards(self, costs: Costs, query: int) -> Floats:
-        """Return R(s, s') in nanoseconds: a check, and a run or a match if it moves on."""
-        factor = costs.factors[query] if query < len(costs.factors) else 1.0
-        size = len(self.ends)
-        moved = np.where(self.ends[None, :], costs.match, costs.run) * np.ones((size, size))
-        np.fill_diagonal(moved, 0.0)
-        rewards: Floats = costs.check * factor + moved
-        return rewards
-
-
-@entry
-def _find_left(windows: Floats, starts: Ints, now: int, size: int, left: Floats) -> None:
-    """Write the share of its events that each window has left when event `now` comes."""
-    for k in range(len(windows)):
-        left[k] = min(max(1.0 - (now - starts[int(windows[k])]) / size, 0.0), 1.0)
-
-
-@compiled
-def _walk(following: Ints, offsets: Ints, variables: Ints, states: Ints, last: Ints) -> None:
-    for match in range(len(offsets) - 1):
-        state = 0
-        for k in range(offsets[match], offsets[match + 1]):
-            states[k] = state
-            state = following[state, variables[k]]
-        last[match] = state
 
 
 def _hidden(met: Ints, ledgers: list[Ints]) -> Floats:

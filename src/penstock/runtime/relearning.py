@@ -35,8 +35,9 @@ class Learner:
     options: dict[str, Any] = field(default_factory=dict)
     retrained: list[int] = field(default_factory=list, init=False)
     _is_gathering: bool = field(default=False, init=False)  # a sign was seen: the next model is made of what follows
-    _since: tuple[int, int] = field(default=(0, 0), init=False)  # event and window from which on it is counted
-    _ended: int = field(default=0, init=False)  # windows before this one are over
+    _since: int = field(default=0, init=False)  # the event from which on it is counted
+    _ended: int = field(default=0, init=False)  # windows that are over
+    _seen: int = field(default=0, init=False)  # those of them that count, and opened since
     _matches: Ints = field(default_factory=lambda: np.zeros(0, np.int64), init=False)  # by window
 
     def note(
@@ -56,20 +57,25 @@ class Learner:
             self._matches = np.zeros(len(is_marked), np.int64)
         np.add.at(self._matches, found.windows, 1)
         counts = is_marked if strategy.level != "runs" else np.ones_like(is_marked)
-        ended = int(operator.stream.low[min(at, operator.stream.size - 1)])
-        new = np.arange(self._ended, max(ended, self._ended))
+        cut = operator.stream.cut
+        ended = cut.over(min(at, operator.stream.size - 1))
+        new = cut.order[self._ended : ended]
         self._ended += len(new)
+        self._seen += int((counts[new] & (cut.opens[new] >= self._since)).sum())
         if not self._is_gathering and not isinstance(self.sign, MatrixDrift):
             signs = [self.sign.observe(float(count)) for count in self._matches[new[counts[new]]]]
             if any(signs):
                 self._begin(operator, at, is_gathering=True)
             return None
-        if int(counts[self._since[1] : self._ended].sum()) < self.windows:
+        if self._seen < self.windows:
             return None
         return self._model(operator, strategy, costs, at, counts)
 
     def _model(self, operator: Operator, strategy: Strategy, costs: Costs, at: int, counts: Bools) -> Strategy | None:
-        history = operator.history(at, costs).narrowed(*self._since, counts[: self._ended])
+        cut, kept = operator.stream.cut, np.zeros_like(counts)
+        kept[cut.order[: self._ended]] = True
+        kept &= counts & (cut.opens >= self._since)
+        history = operator.history(at, costs).narrowed(self._since, kept)
         if isinstance(self.sign, MatrixDrift):
             matrices = [transition_matrix(query.moves, query.stays) for query in history.queries]
             is_out_of_date = self.sign.observe(matrices)
@@ -78,8 +84,7 @@ class Learner:
         else:
             is_out_of_date = True
             if isinstance(self.sign, MatchesDrift):
-                since = slice(self._since[1], self._ended)
-                self.sign.mean = float(self._matches[since][counts[since]].mean())
+                self.sign.mean = float(self._matches[kept].mean())
         self._begin(operator, at, is_gathering=False)
         if not is_out_of_date:
             return None
@@ -89,5 +94,4 @@ class Learner:
     def _begin(self, operator: Operator, at: int, *, is_gathering: bool) -> None:
         """Count from here on."""
         operator.observe()
-        opened = int(np.searchsorted(operator.stream.starts, at))
-        self._since, self._is_gathering = (at, opened), is_gathering
+        self._since, self._seen, self._is_gathering = at, 0, is_gathering

@@ -112,7 +112,7 @@ class Loop:
 
     def _begin(self) -> None:
         """Mark the windows that are never shed; observe them, if there is something to learn."""
-        shedder, windows = self.shedder, np.arange(len(self.operator.stream.starts))
+        shedder, windows = self.shedder, np.arange(len(self.operator.stream.sizes))
         if shedder is None:
             return
         if shedder.unshed and not self.operator.stream.is_split:

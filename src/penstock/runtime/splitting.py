@@ -1,5 +1,7 @@
 """Queries whose windows are matched on their own: WINDOW becomes PARTITION BY, each pair of event and window an event.
 
+With PARTITION BY each window is one of a key, so it takes the place of the key, too.
+
 This is the operator of the thesis (section 2.1): a splitter cuts the stream into windows, and an event is processed in
 each of its windows apart. It is what shedding from windows and from the runs of windows needs; without shedding, an
 engine that shares runs between windows does the same for less.
@@ -33,7 +35,7 @@ def split(query: ast.Query) -> ast.Query:
     `prev` is an attribute there: a window does not begin with the stream. LIMIT is for the caller to see to.
 
     Raises:
-        SplitError: the query has PARTITION BY, or no windows.
+        SplitError: the query has no windows, or they are DISTINCT.
 
     Examples:
         >>> import penstock as pk
@@ -46,8 +48,6 @@ def split(query: ast.Query) -> ast.Query:
     """
     if query.window is None:
         raise SplitError("the query has no WINDOW")
-    if query.partition:
-        raise SplitError("windows of a query with PARTITION BY are not matched on their own")
     if query.window.distinct:
         raise SplitError("DISTINCT looks at all windows together, so they cannot be matched on their own")
     plain = replace(query, window=None, limit=None, partition=(ast.Name(WINDOW),), source=None)

@@ -65,7 +65,8 @@ class Progress:
         matches: what became of runs that completed.
         abandoned: and of runs that a negated event ended; it is the last element of each.
         moves: (S, S) how often a run got from one state to another.
-        open_runs: (T, B, S) the runs that were open when an event of a type came at a position, summed up.
+        open_runs: (T, B, S) the runs that were open when an event of a type came at a position, as decisions would have
+            seen it, summed up.
         rewards: (S, S) R_q(s, s'), the mean time to process an event that takes a run from s to s'.
         named: (T,) how often the pattern names a type.
         reach: how many events of a run's key come within WITHIN on average; None if windows are matched on their own,
@@ -108,13 +109,15 @@ class History:
         columns: (n,) each: numeric attributes.
         low: (n,) the first window of an event.
         high: (n,) its last; less than `low`, if it is in none.
-        places: (n,) of the event in the stream.
+        places: (n,) of the event in the stream, or among those of its key.
         starts: (W,) place of a window's first event.
-        sizes: (W,) how many events it had, or is expected to have.
+        sizes: (W,) how many events it had.
         bins: B, the cells that positions are put into.
         queries: how the runs of each query fared.
         counts: (W,) the windows that count; None: all.
         own: (n,) the events that count, to strategies that look at the stream; None: all.
+        foreseen: (n,) how many events the windows of an event were expected to have when it came, as decisions have it;
+            0: nothing was known. None: as many as they had.
     """
 
     names: tuple[str, ...]
@@ -130,6 +133,7 @@ class History:
     queries: tuple[Progress, ...]
     counts: Bools | None = None
     own: Bools | None = None
+    foreseen: Ints | None = None
     _pairs: list[tuple[Ints, Ints]] = field(default_factory=list, repr=False, compare=False)
 
     def pairs(self) -> tuple[Ints, Ints]:
@@ -145,17 +149,13 @@ class History:
         """Return the events that count."""
         return np.arange(len(self.types)) if self.own is None else np.flatnonzero(self.own)
 
-    def narrowed(self, first_event: int, first_window: int, counts: Bools) -> History:
-        """Return the part of a history from an event and a window on, of the windows that count, and of their events.
+    def narrowed(self, first_event: int, kept: Bools) -> History:
+        """Return the part of a history from an event on, of the windows that count, and of their events.
 
         Args:
             first_event: where it begins.
-            first_window: the windows before this one are left out.
-            counts: (V,) of the first V windows, which of them are taken; later ones are not.
+            kept: (W,) the windows that count.
         """
-        kept = np.zeros(len(self.starts), np.bool_)
-        kept[: len(counts)] = counts
-        kept[:first_window] = False
         queries = tuple(
             replace(
                 query,
@@ -172,7 +172,7 @@ class History:
             self, types=self.types[part], times=self.times[part],
             columns={name: column[part] for name, column in self.columns.items()},
             low=self.low[part], high=self.high[part], places=self.places[part], queries=queries, counts=kept, own=own,
-            _pairs=[],
+            foreseen=None if self.foreseen is None else self.foreseen[part], _pairs=[],
         )  # fmt: skip
 
     def positions(self, rows: Ints, windows: Ints) -> Ints:
@@ -180,9 +180,19 @@ class History:
         positions: Ints = self.places[rows] - self.starts[windows]
         return positions
 
-    def table(self, rows: Ints, windows: Ints, counts: Floats | None = None) -> Floats:
-        """Return how often pairs are of a type and in a cell: (T, B). A pair of many cells counts in parts."""
-        first, many = cells(self.positions(rows, windows), self.sizes[windows], self.bins)
+    def table(
+        self, rows: Ints, windows: Ints, counts: Floats | None = None, *, is_foreseen: bool = False
+    ) -> Floats:  # fmt: skip
+        """Return how often pairs are of a type and in a cell: (T, B). A pair of many cells counts in parts.
+
+        Args:
+            rows: of the events.
+            windows: that they are in.
+            counts: how often each pair counts; None: once.
+            is_foreseen: whether windows are as large as they were expected to be; else as large as they turned out.
+        """
+        sizes = sizes_met(rows, windows, self.sizes, self.foreseen if is_foreseen else None)
+        first, many = cells(self.positions(rows, windows), sizes, self.bins)
         types, weights = np.repeat(self.types[rows], many), np.repeat(1.0 / many, many)
         if counts is not None:
             weights = weights * np.repeat(counts, many)
@@ -211,6 +221,10 @@ class History:
         """Return how many events of a type a cell had, over all windows: (T, B)."""
         return self.table(*self.pairs())
 
+    def events_met(self) -> Floats:
+        """Return the same, at the positions that decisions would have seen."""
+        return self.table(*self.pairs(), is_foreseen=True)
+
     def contributions(self) -> Floats:
         """Return how often an event of a type at a position was in a match or in an abandoned run, times weights."""
         total = np.zeros((len(self.names), self.bins))
@@ -220,9 +234,30 @@ class History:
         return total
 
     def completed_by_state(self, query: int) -> Floats:
-        """Return how often an event contributed to a run in a state that completed: (T, B, S), equation 5.2, above."""
+        """Return how often an event contributed to a run in a state that completed: (T, B, S), equation 5.2, above.
+
+        Positions are those that decisions would have seen.
+        """
         done, states = self.queries[query].completed, len(self.queries[query].ends)
         tables = [
-            self.table(done.rows[chosen], done.windows[chosen]) for chosen in (done.states == s for s in range(states))
+            self.table(done.rows[chosen], done.windows[chosen], is_foreseen=True)
+            for chosen in (done.states == s for s in range(states))
         ]
         return np.stack(tables, axis=2)
+
+
+def sizes_met(rows: Ints, windows: Ints, sizes: Ints, foreseen: Ints | None) -> Ints:
+    """Return (n,) how large the windows of pairs are: as they were expected to be, if that is asked for and was known.
+
+    Args:
+        rows: (n,) the events.
+        windows: (n,) the windows.
+        sizes: of windows, as they turned out.
+        foreseen: of events, as `History` has it; None: it is not asked for.
+
+    Examples:
+        >>> sizes_met(np.array([0, 1]), np.array([0, 0]), np.array([7]), np.array([0, 5])).tolist()
+        [7, 5]
+    """
+    met = sizes[windows]
+    return met if foreseen is None else np.where(foreseen[rows] > 0, foreseen[rows], met)

@@ -27,8 +27,8 @@ class Tables(Protocol):
     def windows(self) -> int:
         """How many windows there were."""
 
-    def event_counts(self) -> Floats:
-        """Return how many events of a type a cell had, over all windows: (T, B)."""
+    def events_met(self) -> Floats:
+        """Return how many events of a type a cell had, as decisions see positions, over all windows: (T, B)."""
 
     def completed_by_state(self, query: int) -> Floats:
         """Return how often an event contributed to a run in a state that completed: (T, B, S)."""
@@ -51,7 +51,7 @@ class Summed:
     @classmethod
     def of(cls, history: History) -> Summed:
         """Sum up a history."""
-        sums = {"windows": np.array([float(history.windows)]), "events": history.event_counts()}
+        sums = {"windows": np.array([float(history.windows)]), "events": history.events_met()}
         for place, query in enumerate(history.queries):
             sums[f"open.{place}"] = query.open_runs.astype(np.float64)
             sums[f"completed.{place}"] = history.completed_by_state(place)
@@ -70,8 +70,8 @@ class Summed:
         """How many windows there were."""
         return round(float(self.sums["windows"][0]))
 
-    def event_counts(self) -> Floats:
-        """Return how many events of a type a cell had, over all windows: (T, B)."""
+    def events_met(self) -> Floats:
+        """Return how many events of a type a cell had, as decisions see positions, over all windows: (T, B)."""
         return self.sums["events"]
 
     def completed_by_state(self, query: int) -> Floats:

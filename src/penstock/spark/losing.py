@@ -21,7 +21,8 @@ class Loss:
     """Estimates the share of matches that is lost in micro-batches that shed something.
 
     It is that of the keys that `Shedding(unshed=…)` marks: their rows are all processed, and a match with a row that
-    would have been shed would have been lost. The interval is about time, not about which keys are marked.
+    would have been shed, be it by the strategy or as it was overdue, would have been lost. The interval is about time,
+    not about which keys are marked.
 
     Attributes:
         lost: matches of marked keys that would have been lost, by micro-batch; some in a row count together.

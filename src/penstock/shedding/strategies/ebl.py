@@ -43,7 +43,7 @@ class EBL(Strategy):
     @classmethod
     def fitted(cls, history: Tables, **options: Any) -> Self:
         """Learn frequencies from windows, and from the patterns how often they name a type."""
-        frequencies = history.event_counts().sum(axis=1) / max(1, history.windows)
+        frequencies = history.events_met().sum(axis=1) / max(1, history.windows)
         repetition = sum((query.weight * query.named for query in history.queries), np.zeros(len(history.names)))
         return cls(repetition / np.maximum(frequencies, 1e-12), frequencies, **options)
 

@@ -48,7 +48,7 @@ class HspicePM(Strategy):
     name: ClassVar[str] = "hspice-pm"
     level: ClassVar[Level] = "run"
     effort: ClassVar[Effort] = Effort(per="run")
-    version: ClassVar[int] = 2  # has `exact` and `seed`
+    version: ClassVar[int] = 3  # positions are by the sizes that windows are expected to have
 
     tables: tuple[Floats, ...]
     virtual: tuple[Floats, ...]
@@ -104,7 +104,7 @@ class HspiceW(Strategy):
     name: ClassVar[str] = "hspice-w"
     level: ClassVar[Level] = "window"
     effort: ClassVar[Effort] = Effort(per="state")
-    version: ClassVar[int] = 2  # has utilities and shares by query, `exact` and `seed`
+    version: ClassVar[int] = 3  # likewise
 
     tables: tuple[Floats, ...]
     utilities: tuple[Floats, ...]
@@ -121,7 +121,7 @@ class HspiceW(Strategy):
     def fitted(cls, history: Tables, **options: Any) -> Self:
         """Learn as hSPICE-PM does, and the utility of events with all runs of a window."""
         of_runs = HspicePM.fitted(history)
-        events = history.event_counts() / max(1, history.windows)
+        events = history.events_met() / max(1, history.windows)
         utilities = tuple(
             (table * virtual).sum(axis=2) / np.maximum(events, 1e-12)
             for table, virtual in zip(of_runs.tables, of_runs.virtual, strict=True)

@@ -9,7 +9,6 @@
 
     [detect]                        # see penstock.spark.detect
     query_file = "fraud.cep"        # or query = "PATTERN …"; both may be lists
-    weights = [2.0]                 # what their matches are worth, as the model of [shedding] was trained with
     time = "ts"
     by = "card"                     # a name or a list
     watermark = "10 s"

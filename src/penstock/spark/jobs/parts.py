@@ -57,16 +57,8 @@ def _flat(value: Any) -> Any:
     return found
 
 
-def _weights(value: Any) -> tuple[float, ...]:
-    given = value if isinstance(value, list | tuple) else [value]
-    if not all(isinstance(each, int | float) and not isinstance(each, bool) and each > 0 for each in given):
-        raise ValueError(f"{value!r} are no weights; write numbers above 0, such as [2, 1.5]")
-    return tuple(map(float, given))
-
-
 Duration: TypeAlias = Annotated[str, AfterValidator(_is_duration)]
 Texts: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-Weights: TypeAlias = Annotated[tuple[float, ...], BeforeValidator(_weights)]
 Options: TypeAlias = Annotated[dict[str, str | int | float | bool], BeforeValidator(_flat)]
 
 
@@ -185,11 +177,10 @@ Sink: TypeAlias = Annotated[FileSink | PostgresSink | KafkaSink | ConsoleSink, F
 
 
 class Detection(Part):
-    """The queries with their weights, and what `penstock.spark.detect` is told besides."""
+    """The queries, and what `penstock.spark.detect` is told besides."""
 
     query: Texts = ()
     query_file: Texts = ()
-    weights: Weights = ()
     type: str = "type"
     time: str = "ts"
     by: Texts = ()
@@ -200,13 +191,17 @@ class Detection(Part):
     arrival: str | None = None
     buckets: PositiveInt | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_weights(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and "weights" in given:
+            raise ValueError("what matches are worth is in the model; leave weights out, and train it with --weight")
+        return given
+
     @model_validator(mode="after")
     def _has_a_query(self) -> Self:
         if bool(self.query) == bool(self.query_file):
             raise ValueError("write either query or query_file")
-        count = len(self.query or self.query_file)
-        if self.weights and len(self.weights) != count:
-            raise ValueError(f"there are {count} queries and {len(self.weights)} weights; write one for each, or none")
         return self
 
 

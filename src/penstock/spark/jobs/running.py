@@ -88,9 +88,8 @@ def detected(job: Job, spark: SparkSession, observe: str | Observation = METRIC)
     attributes = list(events.attributes if asked.attributes is None else asked.attributes)
     if events.is_told:
         attributes += [RECORD, PROBLEM]
-    weighted = list(zip(queries, asked.weights or [1.0] * len(queries), strict=True))
     find = detect(
-        weighted, type=asked.type, time=asked.time, by=asked.by or None, seq=asked.seq, attributes=attributes,
+        queries, type=asked.type, time=asked.time, by=asked.by or None, seq=asked.seq, attributes=attributes,
         watermark=asked.watermark, idle=asked.idle, arrival=asked.arrival, buckets=asked.buckets,
         outputs=list(job.sinks()), observe=observe, shed=None if job.shedding is None else job.shedding.shedding(),
     )  # fmt: skip

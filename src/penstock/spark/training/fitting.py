@@ -12,7 +12,7 @@ from penstock.plan.planning import plan
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.plan.terms import Calls
 from penstock.runtime.costs import Costs
-from penstock.runtime.matching import Walk
+from penstock.runtime.walking import Walk
 from penstock.shedding.configuration import Fitted
 from penstock.shedding.strategies.espice import Espice, utility_table
 from penstock.shedding.strategies.pspice import Pspice, PspiceWithoutTime

@@ -18,7 +18,8 @@ from penstock.engine.queries import weighted
 from penstock.pattern import ast
 from penstock.pattern.schema import Schema
 from penstock.plan.tables import Floats
-from penstock.runtime.learning import NoMatchError, has_windows_apart, studied, warn_without_positions
+from penstock.runtime.learning import NoMatchError, has_windows_apart, studied
+from penstock.runtime.windows import AGO
 from penstock.shedding.configuration import Fitted
 from penstock.shedding.strategies.catalogue import strategy_of
 from penstock.shedding.strategies.gspice import Gspice
@@ -69,9 +70,10 @@ def learn(
     """Learn a model for shedding, in parallel as `collect` has it.
 
     eSPICE and pSPICE learn from what `collect` sums up. The others learn from the queries run over each part as one
-    process runs them, and the sums of the parts are those of the whole, exactly. Windows with PARTITION BY share their
-    runs, so events have no position there. Windows of a number of events, or that an event opens, and `prev`, link all
-    of a history without keys: it is one part then, which must fit into the memory of a worker, as each part must.
+    process runs them, and the sums of the parts are those of the whole, exactly. With keys, positions are those in the
+    windows of a key. Windows of a number of events, or that an event opens, and `prev`, link all of a history without
+    keys: it is one part then, which must fit into the memory of a worker, as each part must. hSPICE goes by the size
+    that a window was expected to have, which the twenty windows before tell, so a slice of time has these, too.
 
     gSPICE takes attributes that are columns, not how they change; the ranges of their values are found first, within a
     ten-thousandth. A pane of a number of events is cut short where a slice of time begins and its first events are few
@@ -115,8 +117,7 @@ def learn(
         spec_of_sums(pairs, found, resolver, schema or resolver.schema()),
         functions=dict(functions or {}), max_runs=max_runs, plan="automaton",
     )  # fmt: skip
-    warn_without_positions(strategy, spec.queries)
-    return _studied(made, resolver, replace(spec, reach=reach_of_parts(spec)), positions, options)
+    return _studied(made, resolver, replace(spec, reach=reach_of_parts(spec, strategy)), positions, options)
 
 
 def _studied(
@@ -168,20 +169,24 @@ class _Overview:
         return max(reach[0], length), reach[1]
 
 
-def reach_of_parts(spec: Spec) -> tuple[int, int] | None:
+def reach_of_parts(spec: Spec, strategy: str) -> tuple[int, int] | None:
     """Return how far before and after it the stream must be known to study what happens at a time; None: all of it.
 
-    Windows that are matched on their own depend on nothing else; events are in windows that began before them.
+    Windows that are matched on their own depend on nothing else; events are in windows that began before them. How
+    large these were expected to be, which hSPICE asks, depends on those that were over last.
     """
     queries = [query for query, _ in spec.queries]
-    if not has_windows_apart(spec.queries):
+    if not has_windows_apart(spec.queries, strategy):
         return reach_of_sums(queries)
     window = queries[0].window
     assert window is not None, "they have windows"
     looks_back = any(isinstance(node, ast.Previous) for query in queries for node in ast.walk(query))
     if window.on is not None or looks_back or not isinstance(window.length, ast.TimeSpan):
         return None
-    return 2 * window.length.us, window.length.us
+    every = window.every or window.length
+    assert isinstance(every, ast.TimeSpan), "as the length"
+    ago = window.length.us + AGO * every.us if strategy_of(strategy).level == "run" or strategy == "hspice-w" else 0
+    return max(2 * window.length.us, ago), window.length.us
 
 
 def _summed(resolver: Resolver, worker: StudyWorker) -> Summed:
@@ -203,8 +208,9 @@ def _nothing(worker: StudyWorker) -> Summed:
     columns |= {name: pa.array([], spec.events.field(name).type) for name in spec.read}
     events = pa.table(columns)
     history = studied(
-        spec.queries, events, names=worker.names, bins=worker.bins, functions=spec.functions, max_runs=spec.max_runs
-    )
+        spec.queries, events, strategy=worker.strategy, names=worker.names, bins=worker.bins,
+        functions=spec.functions, max_runs=spec.max_runs,
+    )  # fmt: skip
     return Summed.of(history)
 
 

@@ -64,9 +64,8 @@ class StudyWorker(BatchWorker):
         rows = joined(list(sorter.sorted()))
         tables, _ = Numbering(self.spec).batches(rows, np.zeros(0, np.int64))
         history = studied(
-            self.spec.queries, events_of(tables, self.spec), names=self.names, bins=self.bins, span=span,
-            of_events=strategy_of(self.strategy).level == "stream",
-            functions=self.spec.functions, max_runs=self.spec.max_runs,
+            self.spec.queries, events_of(tables, self.spec), strategy=self.strategy, names=self.names, bins=self.bins,
+            span=span, functions=self.spec.functions, max_runs=self.spec.max_runs,
         )  # fmt: skip
         return sums_of(history) if self.features is None else kinds_of(history, self.strategy, self.features)
 

@@ -141,10 +141,10 @@ class Bucket:
                 yield from results.late(rows.table.filter(pa.array(is_late)), self._why_late())
             come.append(rows.where(~is_late))
         if self.shedder is not None:
-            lags = [self.shedder.shed.lags(rows.table, given.now_us).max(initial=0) for rows in come]
+            lags = [np.zeros(0, np.int64), *(self.shedder.shed.lags(rows.table, given.now_us) for rows in come)]
             # A batch without rows is none to learn from: how long the one before took, nobody has waited to know.
             now = self.shedder.rates.at if given.is_quiet else given.now_us
-            self.shedder.begin(now, max(lags, default=0), sum(map(len, come)))
+            self.shedder.begin(now, np.concatenate(lags))
         yield from self.matching.process(self._released(come), results, self.shedder)
         yield from self.matching.advance(self.passed_us, results)
         counts.held = len(self.waiting)

@@ -38,24 +38,30 @@ def worths(table: pa.Table, type_name: str, ts: Ints, is_event: Bools, shed: She
 
 def chosen(
     table: pa.Table, now: int, is_event: Bools, worth: Floats | None, shed: Shed, by: Sequence[str] = ()
-) -> tuple[Bools, Bools]:
-    """Return which rows are overdue, and which the strategy gives up: none of the keys, `by`, that are never shed."""
+) -> tuple[Bools, Bools, Bools]:
+    """Return which rows are overdue, which the strategy gives up, and which it spares, of the keys, `by`, never shed.
+
+    No row of these goes here. Those that are overdue are late, and tell, as those that are spared do, how many matches
+    other keys have lost.
+    """
     none = np.zeros(len(table), np.bool_)
     if not shed.leaves_out or shed.in_windows is not None:  # all rows count for positions in windows
-        return none, none
+        return none, none, none
     lags, tie = shed.lags(table, now), table.column(TIE)
     may_go = is_event & ~is_null(tie)
     is_overdue = may_go & (lags > shed.bound.bound)
     here = np.flatnonzero(may_go & ~is_overdue)
     share = shed.bound.share_by_lag(float(lags[here].max(initial=0)))
-    if shed.strategy.level != "stream" or share <= 0:
-        return is_overdue, none
-    here = here[~marked(table, by, shed.unshed, shed.seed)[here]]
-    chance, is_shed = uniform(shed.seed + 1, numbers(tie)[here]), none.copy()
+    if shed.strategy.level != "stream":
+        share = 0.0
+    if share <= 0 and not is_overdue.any():
+        return none, none, none
+    is_marked, chance = marked(table, by, shed.unshed, shed.seed), uniform(shed.seed + 1, numbers(tie)[here])
+    is_shed = none.copy()
     if worth is None:
         is_shed[here[chance < share]] = True
     else:
         known = ~np.isnan(worth[here])
         order = here[known][np.lexsort((chance[known], worth[here][known]))]
         is_shed[order[: round(share * len(here))]] = True
-    return is_overdue, is_shed
+    return is_overdue & ~is_marked, is_shed & ~is_marked, is_shed & is_marked

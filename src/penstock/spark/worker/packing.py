@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from penstock.engine.arrow_values import numbers
 from penstock.plan.tables import Bools, Ints
 from penstock.spark.worker.settling import settle
-from penstock.spark.worker.spec import NOW, OVERDUE, WORTH, Spec
+from penstock.spark.worker.spec import NOW, OVERDUE, SPARED, WORTH, Spec
 from penstock.spark.worker.times import FAR_AWAY_US, is_null, times
 
 BUCKET = "_penstock_bucket"
@@ -116,7 +116,9 @@ class Early:
         now = int(table.column(NOW)[0].as_py())
         table = table.drop_columns([NOW])
         worth = worths(table, spec.type, ts, ~is_no_event, shed)
-        is_overdue, is_early = chosen(table, now, ~is_no_event & is_counted, worth, shed, spec.by)
+        is_overdue, is_early, spared = chosen(table, now, ~is_no_event & is_counted, worth, shed, spec.by)
+        if spared.any():
+            worth = np.where(spared, SPARED, np.zeros(len(table)) if worth is None else worth)
         is_gone = is_overdue | is_early
         gone = None
         if shed.is_shown and is_gone.any():

@@ -25,11 +25,12 @@ from penstock.pattern import ast
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.shedding.chance import uniform
 from penstock.shedding.overload.batches import BatchBound, BatchRates
+from penstock.shedding.strategies.gspice import GspiceS
 from penstock.shedding.strategies.strategy import Strategy
 from penstock.shedding.views import NOTHING, Decision, View
 from penstock.spark.worker.events import Rows
 from penstock.spark.worker.judging import marked
-from penstock.spark.worker.spec import Spec
+from penstock.spark.worker.spec import SPARED, Spec
 from penstock.spark.worker.times import times
 from penstock.spark.worker.windows import Pairs, Positions
 from penstock.spark.worker.work import UNITS, Work
@@ -143,9 +144,9 @@ class Choice:
             self.chunk,
         )
 
-    def sparing(self, is_marked: Bools) -> Choice:
-        """Return it without these rows."""
-        spared = (self.is_shed | self.is_overdue) & is_marked
+    def sparing(self, is_marked: Bools, was_spared: Bools) -> Choice:
+        """Return it without these rows, of which some were spared before."""
+        spared = (self.is_shed | self.is_overdue | was_spared) & is_marked
         kept = ~is_marked
         return replace(
             self, is_shed=self.is_shed & kept, is_overdue=self.is_overdue & kept, marked=is_marked, spared=spared
@@ -214,16 +215,17 @@ class Shedder:
         self.units, self._now, self._most_lag, self._rows = 0.0, 0, 0, 0
         make_ready(spec.shed)
 
-    def begin(self, now: int, most_lag: int, rows: int) -> None:
+    def begin(self, now: int, lags: Ints) -> None:
         """Begin a batch.
 
         Args:
             now: its time.
-            most_lag: that of the oldest row that it brings: rows that had to wait for others are not blamed for it.
-            rows: how many it brings.
+            lags: of the rows that it brings: rows that had to wait for others are not blamed for it.
         """
-        self.units, self._now, self._most_lag, self._rows = 0.0, now, most_lag, rows
-        self.rates.begin(now, float(most_lag), self.shed.bound.bound)
+        self.units, self._now, self._most_lag, self._rows = 0.0, now, int(lags.max(initial=0)), len(lags)
+        bound = self.shed.bound.bound
+        in_time = lags[lags <= bound]  # others are of keys that are never shed, or count though they are shed
+        self.rates.begin(now, float((in_time if len(in_time) else lags).max(initial=0)), bound)
 
     def end(self) -> None:
         """End a batch."""
@@ -235,7 +237,8 @@ class Shedder:
         choice = self._chosen(rows, engine)
         if not self.shed.unshed:
             return choice
-        return choice.sparing(marked(rows.table, self._by, self.shed.unshed, self.shed.seed))
+        was_spared = np.zeros(len(rows), np.bool_) if rows.worth is None else rows.worth == SPARED
+        return choice.sparing(marked(rows.table, self._by, self.shed.unshed, self.shed.seed), was_spared)
 
     def _chosen(self, rows: Rows, engine: Engine) -> Choice:
         """Choose rows, so that the work on those that are left can be done; or say how many runs there may be."""
@@ -263,7 +266,8 @@ class Shedder:
         if too_much <= 0:
             return is_shed
         chance = uniform(self.shed.seed, rows.tie)
-        worth = np.zeros(len(rows)) if rows.worth is None else rows.worth
+        has_worth = rows.worth is not None and isinstance(self.strategy, GspiceS)  # to others all are worth the same
+        worth = rows.worth if rows.worth is not None and has_worth else np.zeros(len(rows))
         here = np.flatnonzero(~is_overdue & ~np.isnan(worth))  # what has no worth is not known, and stays
         order = here[np.lexsort((chance[here], worth[here]))]
         is_shed[order[np.cumsum(work[order]) - work[order] / 2 < too_much]] = True

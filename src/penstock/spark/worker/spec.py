@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SEQ = "_penstock_seq"  # the number of an event inside: the users', or counted
 TIE = "_tie"  # a column that breaks ties in time: the users' number, or a hash of the row
 WORTH = "_penstock_worth"  # what a row is worth to the queries, as a strategy that looks at the stream has said
+SPARED = float("-inf")  # its worth, if the row would be gone already were it not of a key that is never shed
 OVERDUE = "it could not be on time any more"  # why a row is shed; otherwise, by which strategy
 NOW = "_penstock_now"  # the time of the micro-batch, in microseconds
 

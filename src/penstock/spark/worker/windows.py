@@ -44,7 +44,7 @@ class Pairs:
         rows: (n,) the event.
         windows: (n,) the number of the window.
         positions: (n,) how many events of the stream are before it in the window.
-        sizes: (n,) how many events the window is expected to have.
+        sizes: (n,) how many events the window is expected to have: those of a key alike.
         low: (e,) the first window of an event.
         counts: (e,) how many windows it is in.
     """
@@ -79,8 +79,9 @@ class Pairs:
 class Positions:
     """Counts the events of windows, before any shedding. Windows are those of a partition, as PARTITION BY says.
 
-    The size of a window of so many events is known. That of another is predicted to be the mean of the last ones that
-    were over (thesis, section 4.2.6.1); before there are any, that of the largest so far.
+    The size of a window of so many events is known. That of another is predicted to be the mean of the last ones of its
+    key that were over (thesis, section 4.2.6.1); before there are any, of those of all keys, or that of the largest so
+    far.
 
     Args:
         query: whose windows these are.
@@ -98,12 +99,15 @@ class Positions:
             self._intake = Intake(planned, self._reader, self._functions(spec))
             self._open, self._starts, self._sizes = KeyTable(2), np.zeros(0, np.int64), np.zeros(0, np.int64)
             self._mean, self._over, self._next = 0.0, 0, 0
+            self._means, self._overs = np.zeros(0), np.zeros(0, np.int64)  # the same by partition
             return
         self._reader = Reader.from_state(state["reader"])
         self._intake = Intake.from_state(planned, self._reader, state["intake"], self._functions(spec))
         self._open = KeyTable(2, state["open"].copy())
         self._starts, self._sizes = state["starts"].copy(), state["sizes"].copy()
         self._mean, self._over, self._next = float(state["mean"]), int(state["over"]), int(state["next"])
+        self._means = state.get("means", np.zeros(0)).copy()  # older states have none
+        self._overs = state.get("overs", np.zeros(0, np.int64)).copy()
 
     def _functions(self, spec: Spec) -> Functions:
         return Functions(spec.functions, spec.remotes, self._reader.texts)
@@ -119,9 +123,10 @@ class Positions:
         low[of], counts[of] = events[EVENT_LOW], np.maximum(events[EVENT_HIGH] - events[EVENT_LOW] + 1, 0)
         places = np.repeat(np.arange(len(of)), counts[of])
         windows = expanded(low[of], counts[of])
-        numbers = self._numbers(events[EVENT_PART][places], windows, events[EVENT_POS][places])
+        parts = events[EVENT_PART][places]
+        numbers = self._numbers(parts, windows, events[EVENT_POS][places])
         positions = events[EVENT_POS][places] - self._starts[numbers]
-        pairs = Pairs(of[places], windows, positions, np.full(len(places), self._expected()), low, counts)
+        pairs = Pairs(of[places], windows, positions, self._expected(parts), low, counts)
         self._close(events)
         nobody = np.zeros(0, np.int64)
         self._intake.forget_windows(nobody, nobody)  # nothing asks what they were called
@@ -137,10 +142,14 @@ class Positions:
         np.add.at(self._sizes, numbers, 1)
         return numbers
 
-    def _expected(self) -> int:
+    def _expected(self, parts: Ints) -> Ints:
+        """Return how many events windows of some partitions are expected to have."""
         if isinstance(self._length, ast.CountSpan):
-            return self._length.events
-        return max(1, round(self._mean) if self._over else int(self._sizes.max(initial=1)))
+            return np.full(len(parts), self._length.events)
+        otherwise = max(1, round(self._mean) if self._over else int(self._sizes.max(initial=1)))
+        by_part = np.where(self._overs > 0, np.maximum(np.rint(self._means), 1), otherwise).astype(np.int64)
+        known = parts < len(by_part)
+        return np.where(known, by_part[np.where(known, parts, 0)] if len(by_part) else otherwise, otherwise)
 
     def _close(self, events: Ints) -> None:
         """Forget windows that are over, and learn their sizes."""
@@ -155,15 +164,29 @@ class Positions:
         is_over = keys[:, 1] < oldest[keys[:, 0]]
         if not is_over.any():
             return
-        many, mean = int(is_over.sum()), float(self._sizes[is_over].mean())
-        self._mean += (mean - self._mean) * many / (many + min(self._over, _AGO))
-        self._over += many
+        self._learn(keys[is_over, 0], self._sizes[is_over])
         self._open = KeyTable(2, keys[~is_over])
         self._starts, self._sizes = self._starts[~is_over], self._sizes[~is_over]
+
+    def _learn(self, parts: Ints, sizes: Ints) -> None:
+        """Take the sizes of windows that are over into account."""
+        many, mean = len(sizes), float(sizes.mean())
+        self._mean += (mean - self._mean) * many / (many + min(self._over, _AGO))
+        self._over += many
+        more = max(0, int(parts.max()) + 1 - len(self._means))
+        self._means = np.concatenate([self._means, np.zeros(more)])
+        self._overs = np.concatenate([self._overs, np.zeros(more, np.int64)])
+        each, of = np.unique(parts, return_inverse=True)
+        counts = np.bincount(of)
+        means = np.bincount(of, weights=sizes) / counts
+        before = np.minimum(self._overs[each], _AGO)
+        self._means[each] += (means - self._means[each]) * counts / (counts + before)
+        self._overs[each] += counts
 
     def state(self) -> dict[str, Any]:
         """Return all that must survive."""
         return {
             "reader": self._reader.state(), "intake": self._intake.state(), "open": self._open.known(),
             "starts": self._starts, "sizes": self._sizes, "mean": self._mean, "over": self._over, "next": self._next,
+            "means": self._means, "overs": self._overs,
         }  # fmt: skip
