@@ -74,6 +74,7 @@ class PlainMemory(NamedTuple):
     slots: Bools  # (3, ·) of the event's windows: taken by a run, consumed; left to the run at hand
     bounds: Floats  # (·, 3) register, least, most
     pairs: Ints  # (·, 3) two registers and how they must compare
+    last: Ints  # (LAST_WIDTH,) whose bounds these are
     keep: NDArray[np.uint8]  # (BLOCK,)
     eights: Eights  # (BLOCK / 8,) the same bytes: eight runs at a time
     block: Ints  # (BLOCK,) the runs that the machine works on
@@ -135,6 +136,7 @@ def new_plain_memory(
         np.zeros((layout.SLOT_WIDTH, room), np.bool_),
         np.zeros((8 + len(t.conjuncts), 3), np.float64),
         np.zeros((1 + len(t.conjuncts), 3), np.int64),
+        np.full(layout.LAST_WIDTH, -1, np.int64),
         keep,
         keep.view(np.uint64),
         np.zeros(BLOCK, np.int64),

@@ -36,11 +36,15 @@ from penstock.plan.layout import (
     GT,
     HAS_CHECKS,
     HELD_NEXT,
+    LAST_ASK,
+    LAST_BOUNDS,
+    LAST_EVENT,
     LE,
     LT,
     NE,
     PICK_ORDER,
     PICK_RUN,
+    PLAIN_ASK,
     PLAIN_BIT,
     PLAIN_BY_COUNT,
     PLAIN_CONJUNCT,
@@ -86,6 +90,7 @@ def side_of_event(t: PlainTables, m: PlainMemory, conjunct: int, event: int) -> 
 @inlined
 def forget_sides(m: PlainMemory) -> None:
     """Forget what was asked of events: they may have other places now."""
+    m.last[LAST_ASK] = -1
     for side in range(len(m.side_events)):
         m.side_events[side] = -1
 
@@ -125,6 +130,15 @@ def bound_by(m: PlainMemory, count: int, slot: int, op: int, x: float) -> int:
             m.bounds[b, 1], m.bounds[b, 2] = max(m.bounds[b, 1], least), min(m.bounds[b, 2], most)
             return count
     return bound(m, count, slot, least, most)
+
+
+@inlined
+def bounds_to_ask(t: PlainTables, m: PlainMemory, step: int, event: int, by_part: bool, key: int) -> int:
+    """Like `bounds_of`, but if they were just worked out for a step from another state, they are still there."""
+    if m.last[LAST_ASK] != t.steps[step, PLAIN_ASK] or m.last[LAST_EVENT] != event:
+        m.last[LAST_ASK], m.last[LAST_EVENT] = t.steps[step, PLAIN_ASK], event
+        m.last[LAST_BOUNDS] = bounds_of(t, m, step, event, by_part, key)
+    return m.last[LAST_BOUNDS]
 
 
 @inlined
@@ -194,6 +208,7 @@ def take_in(t: PlainTables, m: PlainMemory, step: int, event: int, bounds: int) 
             pairs += 1
         elif op != NE:
             slot, op, x = (left, op, y) if left >= 0 else (right, mirrored(op), x)
+            m.last[LAST_ASK] = -1
             bounds = bound_by(m, bounds, slot, op, x)
             if bounds < 0:
                 return bounds, pairs
@@ -349,7 +364,7 @@ def scan(t: PlainTables, m: PlainMemory, state: int, step: int, event: int, firs
     """Put the runs of a state that can take an event by a step behind `first` candidates; return how many in all."""
     index = t.states[state, PLAIN_INDEX]
     by_part, key = index >= 0 and index == t.options[PLAIN_PART], t.steps[step, PLAIN_KEY]
-    bounds = bounds_of(t, m, step, event, by_part, key)
+    bounds = bounds_to_ask(t, m, step, event, by_part, key)
     if bounds < 0 or (not fold_rest(t, m, step, event) and not hook(t.hooks, PLAIN_TALLIES)):
         return first
     start, size = m.segments[SEGMENT_START, state], m.segments[SEGMENT_SIZE, state]

@@ -76,9 +76,10 @@ NEVER = 2**62
 
 # --- plain queries (penstock.plan.plain, penstock.kernel.plain) ---------------------------------------------------
 
-# columns of PlainTables.steps
+# columns of PlainTables.steps; steps with one ASK have the same intervals
 PLAIN_SOURCE, PLAIN_TARGET, PLAIN_VARIABLE, PLAIN_CONSUMING, PLAIN_MASK, PLAIN_BIT = range(6)
-PLAIN_CONJUNCT, PLAIN_CONJUNCT_END, PLAIN_SETTER, PLAIN_SETTER_END, PLAIN_KEY, PLAIN_STEP_WIDTH = range(6, 12)
+PLAIN_CONJUNCT, PLAIN_CONJUNCT_END, PLAIN_SETTER, PLAIN_SETTER_END = range(6, 10)
+PLAIN_KEY, PLAIN_ASK, PLAIN_STEP_WIDTH = range(10, 13)
 # columns of PlainTables.states
 PLAIN_STEP, PLAIN_STEP_END, PLAIN_ENDS, PLAIN_INDEX, PLAIN_KILL, PLAIN_KILL_END, PLAIN_STATE_WIDTH = range(7)
 # columns of PlainTables.conjuncts; a slot of -1: no interval; conjuncts with one SIDE ask the same of the event
@@ -99,6 +100,8 @@ PLAIN_REPORTS, PLAIN_SEEN, PLAIN_OPTIONS = range(15, 18)
 PLAIN_HOOKS = (PLAIN_SKIPS, PLAIN_SHEDS, PLAIN_OBSERVES, PLAIN_TALLIES, PLAIN_TRACES, PLAIN_REPORTS)
 # how open runs are counted: as they come and go; or anew at each event, where more than WITHIN ends them
 TALLY_KEPT, TALLY_ANEW = 1, 2
+# places in PlainMemory.last: the ASK and the event whose bounds were last worked out, and how many there are
+LAST_ASK, LAST_EVENT, LAST_BOUNDS, LAST_WIDTH = range(4)
 # the register of every run: the time, or position, of its first event
 REACH = 0
 

@@ -86,6 +86,7 @@ class _Packing:
         self.rows: list[tuple[int, ...]] = []
         self.conjuncts: list[tuple[int, ...]] = []
         self.setters: list[tuple[int, ...]] = []
+        self.asks: dict[tuple[object, ...], int] = {}  # what steps ask as intervals, in order: their numbers
         self.sides: dict[Program, int] = {}  # of the events' sides of intervals, by columns: their numbers
         self.kills = kills(machine)
         self.options = self.implicit()
@@ -160,8 +161,19 @@ class _Packing:
         return (
             step.source, step.target, step.variable, int(consuming),
             -1 if member is None else self.mask(member.number), 0 if member is None else 1 << member.member,
-            first, len(self.conjuncts), setters, len(self.setters), key,
+            first, len(self.conjuncts), setters, len(self.setters), key, self.ask(step, first, key),
         )  # fmt: skip
+
+    def ask(self, step: Transition, first: int, key: int) -> int:
+        """Number the intervals that a step asks of runs, but for the key of an index."""
+        asked = zip(range(first, len(self.conjuncts)), self.registers.asked[step], strict=True)
+        intervals = [
+            (each.register, *self.conjuncts[k][:3], self.conjuncts[k][layout.CONJ_SIDE])
+            for k, each in asked
+            if each.register is not None and k != key
+        ]
+        is_by_part = self.index[step.source] == self.options[layout.PLAIN_PART] >= 0
+        return self.asks.setdefault((is_by_part, *intervals), len(self.asks))
 
     def is_key(self, state: int, conjunct: int) -> bool:
         row = self.conjuncts[conjunct]
