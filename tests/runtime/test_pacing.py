@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -71,6 +72,17 @@ def test_a_rush_of_runs_does_not_break_the_bound(strategy: str) -> None:
     assert max(moment.runs for moment in run.moments) > 50_000
     assert run.latencies.max() <= BOUND
     assert run.shed_pairs + run.runs_dropped > 0
+
+
+def test_what_comes_after_a_window_is_closed_is_hardly_paid_for() -> None:
+    limited, events = [(replace(QUERY[0][0], limit=1, source=None), 1.0)], rushes(1, 1)
+    operator = Operator(limited, is_split=True)
+    operator.take(events)
+    clock = VirtualClock(np.zeros(operator.stream.size))
+    run = Loop(operator, clock, Costs(), slice_events=2)()
+    known = unshed(limited, events, Costs(), is_split=True, is_observed=False)
+    assert len(known.run.found) == len(run.found) > 0
+    assert clock.now() <= known.event_seconds * operator.stream.size < 1.5 * clock.now()
 
 
 def test_where_no_run_branches_slices_are_as_long_as_time_says() -> None:
