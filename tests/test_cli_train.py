@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from penstock.cli import app
@@ -118,7 +119,6 @@ def test_a_query_is_worth_its_weight(history: Path, tmp_path: Path) -> None:
         (["h.parquet", "--query", "wrong.cep", "--out", "m"], "wrong:1:22: ", 1),
         (["h.parquet", "--query", "q.cep", "--out", "m"], "h.parquet: cannot be read: ", 2),
         (["history.parquet", "--query", "q.cep", "--out", "m"], "has no column 'type' fix: give --type one that it", 2),
-        (["h.parquet", "--query", "q.cep", "--out", "m", "--spark"], "h.parquet: cannot be read: [PATH_NOT_FOUND]", 2),
     ],
 )
 def test_each_message_has_a_fix(history: Path, words: list[str], told: str, code: int) -> None:
@@ -130,6 +130,16 @@ def test_each_message_has_a_fix(history: Path, words: list[str], told: str, code
     assert (done.exit_code, done.stdout) == (code, "")
     assert told in " ".join(done.stderr.split())
     assert "\n  fix: " in done.stderr
+
+
+def test_a_session_that_is_running_stays(spark: SparkSession, history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(history.parent)
+    Path("q.cep").write_text(QUERY)
+    done = CliRunner().invoke(app, ["train", "h.parquet", "--query", "q.cep", "--out", "m", "--spark"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "h.parquet: cannot be read: [PATH_NOT_FOUND]" in " ".join(done.stderr.split())
+    assert "\n  fix: " in done.stderr
+    assert spark.range(3).count() == 3
 
 
 @pytest.mark.parametrize(

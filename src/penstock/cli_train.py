@@ -113,15 +113,12 @@ def _with_spark(
     options: dict[str, Any],
 ) -> tuple[Any, int]:  # fmt: skip
     from penstock.spark import learn
-    from penstock.spark.session import session
+    from penstock.spark.session import borrowed
     from penstock.spark.training.histories import history_of
 
-    running = session("penstock-train")
-    try:
+    with borrowed("penstock-train") as running:
         frame = history_of(running, path)
         learned = learn(frame, queries, strategy, type=kind, time=time, positions=bins or 100, **options)
-    finally:
-        running.stop()
     return learned.fitted, learned.rows
 
 

@@ -5,6 +5,7 @@ What does not hold here is not in this list: `docs/claims.md` says what and why.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -24,14 +25,20 @@ CLAIMS = {
     "thesis-6.4": ["6.4-sh-order", "6.4-sh-q1"],
     "thesis-6.7": ["6.7-sh"],
 }
-# Queries with ANY, and what pSPICE loses less than at every rate. The thesis says: than all others. On stocks that does
-# not hold over five seeds: at 120 % eSPICE loses as much (41 %, pSPICE 43 to 44 %), beyond it less. A window holds
-# hardly more of the twenty symbols than the query asks for, and leading symbols and others are worth nothing: events do
-# differ in what they are worth (`docs/claims.md`, 4.9a).
-ANY = {"thesis-4.9": ("ebl",), "thesis-4.10": ("espice", "ebl")}
-# On soccer eSPICE loses a little less at 160 %: 28 %, pSPICE 31 %; at 120 % and 200 % it is 7 and 39 %, and 5 and 30 %.
-# It lost more as long as a window that an event opens was taken to have all events up to the next one.
-CLOSE = {("thesis-4.10", "espice", 1.6)}
+# Queries with ANY: by rate, who loses fewer matches than who, the fewest first. The thesis: pSPICE, of all.
+# - On stocks that does not hold over five seeds: at 120 % eSPICE loses as much (41 %, pSPICE 43 to 44 %), beyond less.
+#   A window holds hardly more of the twenty symbols than the query asks for, and leading symbols and others are worth
+#   nothing: events do differ in what they are worth (`docs/claims.md`, 4.9a).
+# - On soccer it does not hold at 160 %: eSPICE loses 28 %, pSPICE 31 %. Of the runs that pSPICE drops there, 95 to 98 %
+#   go when nine of ten that are open must go: it hardly chooses, while eSPICE chooses among events (there, 4.10a).
+ANY: dict[str, dict[float, tuple[str, ...]]] = {
+    "thesis-4.9": {1.2: ("pspice", "ebl"), 1.6: ("pspice", "ebl"), 2.0: ("espice", "pspice", "ebl")},
+    "thesis-4.10": {
+        1.2: ("pspice", "espice", "ebl"),
+        1.6: ("espice", "pspice", "ebl"),
+        2.0: ("pspice", "espice", "ebl"),
+    },
+}
 
 
 @pytest.mark.slow
@@ -45,18 +52,14 @@ def test_claims_hold_over_five_seeds(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ANY)
-def test_pspice_is_best_with_any_and_invents_nothing(name: str, tmp_path: Path) -> None:
+def test_the_order_with_any_is_this_and_pspice_invents_nothing(name: str, tmp_path: Path) -> None:
     spec = specs()[name]
     execute(Plan((spec,), tmp_path, is_quick=True, seeds=5))
     rows = found(tmp_path, [spec], is_quick=True).rows[name]
     lost = {(row.rate, row.strategy): row.means["strict_fn"] for row in rows}
-    rates = sorted({row.rate for row in rows})
     assert {row.seeds for row in rows} == {5}
-    assert (rates[0], rates[-1]) == (1.2, 2.0)
-    for rate in rates:
-        for other in ANY[name]:
-            slack = 0.05 if (name, other, rate) in CLOSE else 0.0
-            assert lost[rate, "pspice"] < lost[rate, other] + slack, f"at {rate}, {other}"
-    if "espice" not in ANY[name]:
-        assert lost[2.0, "espice"] < lost[2.0, "pspice"]  # as the comment above says
-    assert [row.means["relaxed_fp"] for row in rows if row.strategy == "pspice"] == [0.0] * len(rates)
+    assert {row.rate for row in rows} == set(ANY[name])
+    for rate, order in ANY[name].items():
+        for better, worse in pairwise(order):
+            assert lost[rate, better] < lost[rate, worse], f"at {rate}, {better} and {worse}"
+    assert [row.means["relaxed_fp"] for row in rows if row.strategy == "pspice"] == [0.0] * len(ANY[name])

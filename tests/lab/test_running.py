@@ -135,9 +135,14 @@ def test_results_of_an_earlier_version_have_no_costs(rows: list[dict[str, Any]],
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("on", ["processes", "spark"])
-def test_it_does_not_matter_where_it_runs(rows: list[dict[str, Any]], tmp_path: Path, on: Place) -> None:
-    assert counted(run(tmp_path, on=on)) == counted(rows)
+def test_it_does_not_matter_if_it_runs_in_processes(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    assert counted(run(tmp_path, on="processes")) == counted(rows)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("spark")
+def test_it_does_not_matter_if_it_runs_on_spark(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    assert counted(run(tmp_path, on="spark")) == counted(rows)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A Spark session and a Spark Connect server for the tests, each started once."""
+"""A Spark Connect server and a Kafka broker for the tests, each started once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import secrets
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,26 +16,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.spark.java import use_java
-from penstock.spark.session import LOOPBACK, session
+from penstock.spark.session import LOOPBACK
+from tests.conftest import JAVA_OPTIONS, PYTHON
 from tests.spark.kafka.broker import Broker
 
-# Tests are over before the second compiler has paid for itself: with it, starting and asking takes half as long again.
-JAVA_OPTIONS = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-ROOT = Path(__file__).parents[2]
-# Workers import what tests define by its name, and penstock from this tree, whichever is installed.
-PYTHON = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
 START_SECONDS = 180
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session in this process, with two cores."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in PYTHON.items():
-            patch.setenv(name, value)
-        running = session("penstock-tests", cores=2, **JAVA_OPTIONS)
-    yield running
-    running.stop()
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ from penstock.spark.columns import Columns, DetectError
 from penstock.spark.detecting import spec_of
 from penstock.spark.parting import SLICES_PER_REACH
 from penstock.spark.training.collecting import collect, model_of, parted_by, reach_of_sums
+from penstock.spark.training.contributions import WHOLE
 from penstock.spark.training.models import Model
 from penstock.spark.training.observing import Sums
 from penstock.spark.training.watching import CollectWorker, as_rows
@@ -71,7 +72,11 @@ def by_definition(query: ast.Query, history: Sequence[Event], positions: int = P
             totals[0, "window_events", None, 0] += len(there)
             for position, at in enumerate(there):
                 event = world.stream.events[at]
-                for place in bins_of(position, len(there), positions):
+                covered = bins_of(position, len(there), positions)
+                for number, place in enumerate(covered):
+                    part = WHOLE // len(covered) + (number < WHOLE % len(covered))
+                    totals[0, "event_parts", event.type, place] += part
+                    totals[0, "contribution_parts", event.type, place] += part * bound[event.seq]
                     totals[0, "events", event.type, place] += 1
                     totals[0, "contributions", event.type, place] += bound[event.seq]
                     totals[0, "contributing", event.type, place] += bound[event.seq] > 0

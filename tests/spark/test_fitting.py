@@ -18,6 +18,7 @@ from penstock.shedding.storing import _taken_apart
 from penstock.shedding.strategies.chance import RandomEvent
 from penstock.shedding.strategies.strategy import Strategy
 from penstock.spark import Model, collect, learn
+from penstock.spark.training.contributions import WHOLE
 from penstock.spark.training.fitting import espice_of, pspice_of
 from tests.spark.frames import TYPES, events, frame_of
 
@@ -48,6 +49,37 @@ def test_espice_learns_the_same_positions_in_windows_of_keys(spark: SparkSession
     for name in ("utilities", "shares"):
         np.testing.assert_allclose(ours[name], theirs[name][: len(TYPES)], err_msg=name)
     assert (np.diff(ours["utilities"][0]) < 0).all(), "an A is worth the more the earlier it comes"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SEQ(A a, B b) WITHIN 9 EVENTS PARTITION BY card WINDOW 9 EVENTS EVERY 4 EVENTS",
+        "SEQ(A a, B b) WITHIN 40 s PARTITION BY card WINDOW 40 s EVERY 15 s",
+        "SEQ(A a, B b) WITHIN 5 s WINDOW 5 s EVERY 2 s",  # in slices of time
+    ],
+)
+def test_espice_learns_the_same_from_windows_with_fewer_events_than_positions(
+    spark: SparkSession, tmp_path: Path, text: str
+) -> None:
+    query, table = pk.parse(f"PATTERN {text}"), in_order_of_types(events(1500))
+    model = collect(frame_of(spark, table, tmp_path), query, seq="id", positions=7)
+    sums = model.queries[0].sums
+    assert sums["events"].sum() > sums["window_events"], "no window is short"
+    assert sums["event_parts"].sum() == WHOLE * sums["window_events"]
+    ours = arrays_of(espice_of(model).strategy)
+    theirs = arrays_of(learned("espice", [(query, 1.0)], table, bins=7).strategy)
+    for name in ("utilities", "shares"):
+        np.testing.assert_allclose(ours[name], theirs[name][: len(TYPES)], err_msg=name)
+
+
+def test_models_that_count_short_windows_too_much_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    query = pk.parse("PATTERN SEQ(A a, B b) WITHIN 5 s WINDOW 5 s EVERY 2 s")
+    model = collect(frame_of(spark, events(300), tmp_path), query, seq="id", positions=7)
+    for each in model.queries:
+        del each.sums["event_parts"]  # type: ignore[attr-defined]  # as a model has it that was saved before
+    with pytest.raises(PenstockError, match="collect anew"):
+        espice_of(model)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from penstock.engine.engine import Engine
 from penstock.engine.hooks import Hooks
 from penstock.engine.matches import Matches
 from penstock.pattern import ast
+from penstock.pattern.ast import Policy
 from penstock.plan.tables import Bools, Floats, Ints
 from penstock.runtime.costs import OPEN, SHED, Costs
 from penstock.runtime.splitting import split
@@ -79,6 +80,8 @@ class Operator:
             replace(split(query) if is_split else query, name=str(place)) for place, query in enumerate(self.queries)
         ]  # so that it is known whose a match is, whatever queries are called
         self._asked, self._options = asked, options
+        # Whether a run that takes an event may stay as it was, too, so that an event may double the runs.
+        self.branches = any(query.select.policy not in (Policy.FIRST, Policy.STRICT) for query in self.queries)
         self.engine = Engine(asked, plan="automaton", **options)
         self._bins = bins
         self._limit = self.queries[0].limit if is_split else None
@@ -328,7 +331,7 @@ def _named(query: ast.Query, names: tuple[str, ...]) -> Floats:
 
 def _takes_no_note(query: ast.Query, *, is_split: bool) -> bool:
     """Return whether an event that is shed may stay away from the engine: it is no neighbour, and nobody counts it."""
-    if query.select.policy is ast.Policy.STRICT:
+    if query.select.policy is Policy.STRICT:
         return False
     if not is_split:
         has_previous = any(isinstance(node, ast.Previous) for node in ast.walk(query))

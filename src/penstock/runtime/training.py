@@ -20,6 +20,9 @@ from penstock.shedding.history import History
 from penstock.shedding.overload.fitting import Fit, fitted
 
 _SLICE = 256  # events at most; a quarter of a window, so that the number of runs does not change much
+# Where runs branch and LIMIT closes windows: that one is closed is seen when a slice is over, and what its runs would
+# have become meanwhile would be most of the time. Under load slices are as short there (`runtime/pacing.py`).
+_SHORT_SLICE = 8
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ def unshed(
     size = operator.stream.size
     window = float(operator.stream.sizes.mean()) if is_split and len(operator.stream.sizes) else 4.0 * _SLICE
     events_at_once = int(np.clip(window / 4, 16, _SLICE))
+    if operator.branches and any(query.limit is not None for query, _ in queries):
+        events_at_once = _SHORT_SLICE
     loop = Loop(operator, VirtualClock(np.zeros(size)), costs, slice_events=events_at_once)
     run = loop()
     history = operator.history(size, costs) if is_observed else None

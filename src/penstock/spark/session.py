@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -84,6 +85,25 @@ def session(
     threads = cores or _cores()
     builder = SparkSession.builder.master(f"local[{threads},{_ATTEMPTS}]").appName(app)
     return builder.config(map=settings(threads, packages, jars, conf)).getOrCreate()
+
+
+@contextmanager
+def borrowed(app: str) -> Iterator[SparkSession]:
+    """Give the session that is running in this process, which stays; or a new one, which is stopped after use.
+
+    Raises:
+        JavaError: There is no Java that can run Spark.
+    """
+    use_java()
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    running = session(app)
+    try:
+        yield running
+    finally:
+        running.stop()
 
 
 def settings(

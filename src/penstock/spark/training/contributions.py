@@ -23,6 +23,9 @@ from penstock.spark.training.observing import Observer, Seen, Shape, Subject, Ta
 _FAR = np.iinfo(np.int64).max
 _PAIRS = 1 << 20  # pairs of a window and an event that are counted together
 _GATHER = 1 << 20  # elements of matches that may wait before those that are alike are put together
+# What a pair counts in `event_parts`: a whole number, so that sums are the same however they are added up, and one that
+# many numbers divide. Where it must be cut into so many that they do not, the first ones get one more.
+WHOLE = 720_720
 
 # rows of Held.rows; TYPE is a number, OWN whether it is counted here, NUMBER its place in the stream
 SEQ, TYPE, TS, POS, PART, LOW, HIGH, OWN, NUMBER, WIDTH = range(10)
@@ -206,6 +209,9 @@ class InWindows:
     What is counted: `seen`, the events that are in a partition, by type. Per type and bin: `events`, pairs of an event
     and a window that it is in; `contributions`, how often it is in a match there; `contributing`, in how many pairs it
     is. `windows`, those with an event in them, `window_events`, how many they have in all, and `matches`.
+
+    Where a window has fewer events than there are bins, a position is several, and is counted in each of them. In
+    `event_parts` and `contribution_parts` it counts in parts, which make up `WHOLE`, as in a history of one process.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -214,9 +220,11 @@ class InWindows:
         size = subject.positions
         self.shapes: Mapping[str, Shape] = {
             "seen": (), "events": (size,), "contributions": (size,), "contributing": (size,),
+            "event_parts": (size,), "contribution_parts": (size,),
             "windows": None, "window_events": None, "matches": None,
         }  # fmt: skip
         self._seen, self._events, self._contributions, self._contributing = Tally(), *(Tally(size) for _ in range(3))
+        self._event_parts, self._contribution_parts = Tally(size), Tally(size)
         self._windows = self._window_events = self._matches = 0
         every = self.window.every or self.window.length
         self._every = every.us if isinstance(every, ast.TimeSpan) else every.events
@@ -319,7 +327,9 @@ class InWindows:
             stop = max(start + 1, int(np.searchsorted(ends, before + _PAIRS, side="right")))
             first, sizes = windows.first[start:stop], windows.size[start:stop]
             at = expanded(np.zeros(len(sizes), np.int64), sizes)
-            self._count(self._events, types[np.repeat(first, sizes) + at], at, np.repeat(sizes, sizes))
+            met, of = types[np.repeat(first, sizes) + at], np.repeat(sizes, sizes)
+            self._count(self._events, met, at, of)
+            self._count_parts(self._event_parts, met, at, of)
             start = stop
 
     def _count_elements(self, parts: Ints, bounds: Ints, windows: _Windows, positions: Ints) -> None:
@@ -332,6 +342,7 @@ class InWindows:
         window = windows.find(of[is_done], done[1])
         at, sizes = done[2] - positions[windows.first[window]], windows.size[window]
         self._count(self._contributions, done[3], at, sizes, done[4])
+        self._count_parts(self._contribution_parts, done[3], at, sizes, done[4])
         once = np.unique(window * int(sizes.max()) + at, return_index=True)[1]
         self._count(self._contributing, done[3, once], at[once], sizes[once])
 
@@ -343,10 +354,20 @@ class InWindows:
         counts = None if counts is None else np.repeat(counts, many)
         tally.add(np.repeat(types, many), expanded(first, many), counts)
 
+    def _count_parts(self, tally: Tally, types: Ints, at: Ints, sizes: Ints, counts: Ints | None = None) -> None:
+        first, many = bins(at, sizes, self.subject.positions)
+        part, rest = np.divmod(WHOLE, np.repeat(many, many))
+        parts = part + (expanded(np.zeros_like(many), many) < rest)
+        if counts is not None:
+            parts *= np.repeat(counts, many)
+        tally.add(np.repeat(types, many), expanded(first, many), parts)
+
     def counted(self) -> Mapping[str, Ints]:
         """Return what was counted."""
         return {
             "seen": self._seen.array, "events": self._events.array, "contributions": self._contributions.array,
-            "contributing": self._contributing.array, "windows": np.array([self._windows]),
+            "contributing": self._contributing.array,
+            "event_parts": self._event_parts.array, "contribution_parts": self._contribution_parts.array,
+            "windows": np.array([self._windows]),
             "window_events": np.array([self._window_events]), "matches": np.array([self._matches]),
         }  # fmt: skip

@@ -16,6 +16,7 @@ from penstock.runtime.walking import Walk
 from penstock.shedding.configuration import Fitted
 from penstock.shedding.strategies.espice import Espice, utility_table
 from penstock.shedding.strategies.pspice import Pspice, PspiceWithoutTime
+from penstock.spark.training.contributions import WHOLE
 from penstock.spark.training.models import Model, ModelError
 
 
@@ -39,15 +40,25 @@ def espice_of(model: Model, *, seed: int = 1) -> Fitted:
     in_windows = {"events" in each.sums for each in model.queries}
     if len(in_windows) > 1:
         raise ModelError("some queries have WINDOW and others have none\n  fix: collect them apart")
-    contributions: Floats = np.sum([each.weight * each.sums["contributions"] for each in model.queries], axis=0)
     if in_windows == {True}:
+        if any("event_parts" not in each.sums for each in model.queries):
+            raise ModelError(
+                "the model is of an earlier version, in which short windows counted too much\n  fix: collect anew"
+            )
         sums = model.queries[0].sums
-        shares: Floats = sums["events"] / max(1, int(sums["windows"]))
+        shares: Floats = sums["event_parts"] / WHOLE / max(1, int(sums["windows"]))
+        contributions: Floats = _weighted(model, "contribution_parts") / WHOLE
     else:
-        contributions = contributions.sum(axis=1, keepdims=True)
+        contributions = _weighted(model, "contributions").sum(axis=1, keepdims=True)
         seen = model.queries[0].sums["seen"][:, None]
         shares = seen / max(1, int(seen.sum()))
     return Fitted(Espice(utility_table(contributions), shares, seed=seed), model.types)
+
+
+def _weighted(model: Model, name: str) -> Floats:
+    """Return the sum over the queries, by their weights."""
+    total: Floats = np.sum([each.weight * each.sums[name] for each in model.queries], axis=0)
+    return total
 
 
 @dataclass(frozen=True)
