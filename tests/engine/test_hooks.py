@@ -11,6 +11,8 @@ import pytest
 import penstock as pk
 from penstock.engine.hooks import HookError, Hooks
 from penstock.engine.matcher import quota
+from penstock.kernel.plain import process
+from penstock.plan.plain import PlainTables
 from penstock.reference import Event, find
 
 TYPES = "ABC"
@@ -196,3 +198,18 @@ def test_of_each_cell_as_many_runs_go_as_if_all_were_sorted(seed: int) -> None:
         fair = (sizes.reshape(-1) * gone[alike]) / np.maximum(there[alike], 1)  # the same part of each
         assert (got <= sizes.reshape(-1)).all()
         assert (np.abs(got - fair) < 1).all()
+
+
+def test_the_kernel_has_code_for_hooks_only_where_there_may_be_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for hooks that say nothing yet: else it would be compiled again when the first event is shed."""
+    used: list[bool] = []
+
+    def noting(tables: PlainTables, *rest: Any) -> Any:
+        used.append(tables.hooks is not None)
+        return process(tables, *rest)
+
+    monkeypatch.setattr("penstock.engine.plain.process", noting)
+    engine = pk.Engine(pk.parse("PATTERN SEQ(A a, B b) WITHIN 1 min"), plan="automaton")
+    for ts, hooks in enumerate([None, pk.Hooks(), pk.Hooks(states=np.zeros((3, 1), np.bool_)), None]):
+        engine.process({"type": ["A"], "ts": [ts]}, hooks)
+    assert used == [False, True, True, False]

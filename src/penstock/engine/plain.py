@@ -63,7 +63,7 @@ class PlainMatcher:
         self.memory = new_plain_memory(self.tables, *sizes, store.constants())
         self._loops = np.array([bool(v.loops) for v in plan.numbered.variables])
         self._has_rounds = (bool(plan.query.returns) or plan.postpones) and bool(self._loops.any())
-        self._nodes_kept = 0
+        self._nodes_kept, self._has_hooks = 0, False
         self._dropper = Dropper(self.tables, self.memory)
         self._over: list[Over] = []  # runs that have ended, if they are reported; their events are in the store
         self.given_out: WeakSet[Chains] = WeakSet()  # matches that somebody still has
@@ -83,7 +83,7 @@ class PlainMatcher:
 
     def set_hooks(self, hooks: Hooks | None, start: int) -> None:
         """Say what is shed and counted of the events from place `start` on."""
-        hooks = hooks or Hooks()
+        self._has_hooks, hooks = hooks is not None, hooks or Hooks()
         if hooks.tallies:
             self._load()
         self.memory = with_hooks(self.tables, self.memory, hooks, start)
@@ -156,8 +156,11 @@ class PlainMatcher:
                 self._make_room(status, at)
 
     def _is_hooked(self) -> bool:
-        """Return whether any hook is used."""
-        return bool(self.tables.options[list(layout.PLAIN_HOOKS)].any())
+        """Return whether the kernel must have the code for hooks.
+
+        If there are hooks that say nothing yet, it has: it had better not be compiled again in the first overload.
+        """
+        return self._has_hooks or bool(self.tables.options[list(layout.PLAIN_HOOKS)].any())
 
     def _is_noted(self) -> bool:
         """Return whether something is asked for that the leaner entry of the kernel does not do."""
