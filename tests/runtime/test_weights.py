@@ -32,8 +32,8 @@ LONG = pk.parse(f"PATTERN SEQ(N2 a, N3 b, N2 c) WHERE a.v < c.v {MANY}", "long")
 LONGER = pk.parse(f"PATTERN SEQ(N1 x, N2 y, N1 z) WHERE x.v < y.v AND y.v < z.v {MANY}", "longer")
 
 
-# Which of the runs of the same worth go is chance, and one stream is tried: a point or two of what is lost. It shows where
-# weights hardly matter: at 150 % `long` loses some 22 % whether it weighs as much as `longer` or 20 times as much.
+# Which of the runs of the same worth go is chance, and one stream is tried: a point or two of what is lost. It shows
+# where weights hardly matter: at 150 % `long` loses some 22 %, weighs it as much as `longer` or 20 times as much.
 CHANCE = {"pspice": 0.02}
 
 
