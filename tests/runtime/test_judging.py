@@ -18,7 +18,7 @@ from tests.runtime.runs import QUERY, shed_run, truth
 SEEDS = range(50, 58)
 # Rates at which something is lost; from 3.0 on, events are let go unseen, at 5.0 a tenth of all.
 CASES = [
-    ("random-event", 1.5), ("ebl", 2.5), ("pspice", 1.2), ("pspice", 1.5), ("espice", 3.0), ("espice", 5.0),
+    ("random-event", 1.5), ("ebl", 2.5), ("pspice", 1.2), ("pspice", 2.0), ("espice", 3.0), ("espice", 5.0),
     ("gspice-sh", 3.0),
 ]  # fmt: skip
 
