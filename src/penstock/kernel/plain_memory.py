@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.kernel.bits import RUNS
 from penstock.kernel.memory import STACK, wider
 from penstock.kernel.reclaiming import keep_needed
 from penstock.plan import layout
@@ -15,10 +16,8 @@ from penstock.plan.plain import PlainTables
 from penstock.plan.tables import Bools, Floats, Ints
 
 SmallInts: TypeAlias = NDArray[np.int32]
-Eights: TypeAlias = NDArray[np.uint64]
 
 BLOCK = 512  # runs that are compared at a time: a block of a column stays in the first cache
-LANES = 64  # runs whose answers are looked at together; the last of a segment are compared with what is behind them
 STRIDE = 16  # neighbours that become candidates at a time: as many places behind them must be free
 AHEAD = 32  # events: so far ahead of an event it is known what takes them; a power of two
 DEEP = 64
@@ -42,7 +41,7 @@ class PlainMemory(NamedTuple):
     # Runs, one segment of places per state, oldest first. A run that has left has NaN in REACH.
     segments: Ints  # (9, S) START + ROOM of a state is at most START of the next
     runs: NDArray[np.int32]  # (3, ·), or (4, ·) once runs have been tallied
-    registers: Floats  # (R, ·) and LANES places behind the last: whole vectors are read
+    registers: Floats  # (R, ·) and RUNS places behind the last: so many are compared at a time
     # Buckets of a state's index, in the places of its segment: the newest group of runs, or -1. A group is
     # neighbours with one key, and is named by twice its first run, and one more if it has several; HELD_NEXT of the
     # first is the next group, or -1, and that of the second where the group ends.
@@ -52,7 +51,7 @@ class PlainMemory(NamedTuple):
     found: NDArray[np.int32]  # (4, ·) matches, as they are found, and groups of them that end alike
     over: Ints  # (5, ·) runs that ended without a match; no places unless these are reported
     spans: Ints  # (2, ·) the windows of the matches; no places without WINDOW
-    # While thinking: what the event may do; bounds of a step; one block of answers; the stack machine.
+    # While thinking: what the event may do; bounds of a step; the stack machine.
     candidates: Ints  # (4, ·)
     groups: Ints  # (·, 4) ranges of candidates that do the same
     # Hooks, for the events of the batch; HAS_BATCH is the place of the first. Not read unless the options say so.
@@ -75,8 +74,6 @@ class PlainMemory(NamedTuple):
     bounds: Floats  # (·, 3) register, least, most
     pairs: Ints  # (·, 3) two registers and how they must compare
     last: Ints  # (LAST_WIDTH,) whose bounds these are
-    keep: NDArray[np.uint8]  # (BLOCK,)
-    eights: Eights  # (BLOCK / 8,) the same bytes: eight runs at a time
     block: Ints  # (BLOCK,) the runs that the machine works on
     values: Floats  # (references,)
     sides: Floats  # (sides,) what intervals ask of the event at hand, if it is the one in
@@ -102,7 +99,7 @@ def new_plain_memory(
     t: PlainTables, variables: int, columns: int, references: int, constants: Floats, room: int = 256
 ) -> PlainMemory:
     """Return an empty memory for a plain query."""
-    states, keep, hints = len(t.states), np.zeros(BLOCK, np.uint8), hints_of(t, variables)
+    states, hints = len(t.states), hints_of(t, variables)
     sides = int(t.conjuncts[:, layout.CONJ_SIDE].max(initial=0)) + 1
     segments = np.zeros((layout.PLAIN_SEGMENT_WIDTH, states), np.int64)
     segments[SEGMENT_ROOM], segments[SEGMENT_SWEEP] = room, FIRST_SWEEP
@@ -137,8 +134,6 @@ def new_plain_memory(
         np.zeros((8 + len(t.conjuncts), 3), np.float64),
         np.zeros((1 + len(t.conjuncts), 3), np.int64),
         np.full(layout.LAST_WIDTH, -1, np.int64),
-        keep,
-        keep.view(np.uint64),
         np.zeros(BLOCK, np.int64),
         np.zeros(references + 1, np.float64),
         np.zeros(sides, np.float64),
@@ -228,7 +223,7 @@ def starts_of(rooms: Ints) -> tuple[Ints, int]:
 
 def new_registers(rows: int, places: int) -> Floats:
     """Return registers for runs in so many places: every column begins with a line of the cache."""
-    least = places + LANES
+    least = places + RUNS
     width = least + (_REST - least) % _PERIOD
     raw = np.zeros(rows * width + _LINE // 8, np.float64)
     first = -raw.ctypes.data % _LINE // 8

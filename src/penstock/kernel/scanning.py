@@ -1,7 +1,7 @@
 """Which runs of a state can take an event? The innermost loop of the plain kernel.
 
 What a step asks becomes a list of *bounds*: register, least, most. They are worked out once per event; then a block of
-runs is compared with them, column by column, in loops that the compiler turns into vector instructions.
+runs is compared with them, column by column, in vector instructions (penstock.kernel.bits).
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import math
 
 import numpy as np
 
+from penstock.kernel.bits import RUNS, at_least, at_most, between, less, lowest, same
 from penstock.kernel.compiling import inlined, part
 from penstock.kernel.filtering import filter_bounds, filter_members, filter_rest, fold_rest, is_pair, kept_if
 from penstock.kernel.folding import ALWAYS
 from penstock.kernel.lanes import operand
 from penstock.kernel.lean import hook
-from penstock.kernel.plain_memory import BLOCK, LANES, STRIDE, Eights, PlainMemory, SmallInts
+from penstock.kernel.plain_memory import STRIDE, PlainMemory, SmallInts
 from penstock.kernel.stack import run_program
 from penstock.plan.layout import (
     CONJ_CODE,
@@ -68,6 +69,7 @@ from penstock.plan.plain import PlainTables
 from penstock.plan.tables import Ints
 
 _ODD, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+_NOBODY, _ONE = np.uint64(0), np.uint64(1)
 
 
 @inlined
@@ -181,15 +183,6 @@ def pass_over(m: PlainMemory, state: int) -> int:
 
 
 @inlined
-def is_nobody(eights: Eights, first: int) -> bool:
-    """Return whether none of LANES runs is kept."""
-    found = eights[first]
-    for word in range(first + 1, first + (LANES >> 3)):
-        found |= eights[word]
-    return bool(found == 0)
-
-
-@inlined
 def take_in(t: PlainTables, m: PlainMemory, step: int, event: int, bounds: int) -> tuple[int, int]:
     """Take in among the bounds what an event leaves of conditions that are no intervals, if it is one comparison.
 
@@ -225,18 +218,42 @@ def mirrored(op: int) -> int:
 
 
 @inlined
-def keep_pairs(m: PlainMemory, pair: int, at: int, size: int) -> None:
-    """Keep the runs of a block of which two registers compare as they must."""
-    left, right = m.registers[m.pairs[pair, 0], at : at + size], m.registers[m.pairs[pair, 1], at : at + size]
-    keep, (if_less, if_same, if_more) = m.keep, kept_if(m.pairs[pair, 2])
-    for i in range(size):
-        u, v = left[i], right[i]
-        keep[i] &= ((u < v) & if_less) | ((u == v) & if_same) | ((u > v) & if_more)
+def in_bounds(m: PlainMemory, slot: int, least: float, most: float, at: int) -> np.uint64:
+    """Return of which of the runs from `at` on a register is in an interval, as bits; most have one side only."""
+    if most == math.inf:
+        return at_least(m.registers, slot, at, least)
+    return at_most(m.registers, slot, at, most) if least == -math.inf else between(m.registers, slot, at, least, most)
+
+
+@inlined
+def as_pair(m: PlainMemory, pair: int, at: int) -> np.uint64:
+    """Return of which of the runs from `at` on two registers compare as they must, as bits."""
+    left, right, (if_less, if_same, if_more) = m.pairs[pair, 0], m.pairs[pair, 1], kept_if(m.pairs[pair, 2])
+    found = _NOBODY
+    if if_less:
+        found |= less(m.registers, left, right, at)
+    if if_same:
+        found |= same(m.registers, left, right, at)
+    if if_more:
+        found |= less(m.registers, right, left, at)
+    return found
+
+
+@inlined
+def pick_out(picked: Ints, found: np.uint64, at: int, count: int) -> int:
+    """Add the runs from `at` on whose bits are set to the candidates; return how many there are then."""
+    while found != _NOBODY:
+        picked[count] = at + lowest(found)
+        found &= found - _ONE
+        count += 1
+    return count
 
 
 @inlined
 def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, pairs: int, count: int) -> int:
     """Add the runs start .. stop-1 that fulfil all bounds to the candidates; return how many there are then.
+
+    Mostly none of RUNS fulfils the first bound after that by time; then nothing else is asked.
 
     Args:
         m: the memory.
@@ -246,31 +263,21 @@ def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, pairs: int, cou
         pairs: how many pairs of registers are compared.
         count: how many candidates there are.
     """
-    keep, eights, picked, second = m.keep, m.eights, m.candidates[PICK_RUN], min(1, bounds - 1)
-    for at in range(start, stop, BLOCK):
-        size, reached = min(BLOCK, stop - at), m.bounds[0, 1]
-        whole = (size + LANES - 1) & -LANES
-        least, most = m.bounds[second, 1], m.bounds[second, 2]
-        reach, column = m.registers[REACH, at : at + whole], m.registers[int(m.bounds[second, 0]), at : at + whole]
-        for i in range(whole):
-            keep[i] = (reach[i] >= reached) & (column[i] >= least) & (column[i] <= most)
+    reached, picked, first = m.bounds[0, 1], m.candidates[PICK_RUN], min(1, bounds - 1)
+    slot, least, most = int(m.bounds[first, 0]), m.bounds[first, 1], m.bounds[first, 2]
+    for at in range(start, stop, RUNS):
+        found = in_bounds(m, slot, least, most, at)
+        if found == _NOBODY:
+            continue
+        if first > 0:
+            found &= at_least(m.registers, REACH, at, reached)
         for b in range(2, bounds):
-            least, most = m.bounds[b, 1], m.bounds[b, 2]
-            column = m.registers[int(m.bounds[b, 0]), at : at + whole]
-            for i in range(whole):
-                keep[i] &= (column[i] >= least) & (column[i] <= most)
+            found &= in_bounds(m, int(m.bounds[b, 0]), m.bounds[b, 1], m.bounds[b, 2], at)
         for pair in range(pairs):
-            keep_pairs(m, pair, at, whole)
-        for i in range(size, whole):
-            keep[i] = 0
-        for first in range(0, whole >> 3, LANES >> 3):  # most have nobody: then there is nothing to pick out
-            if is_nobody(eights, first):
-                continue
-            for word in range(first, first + (LANES >> 3)):
-                if eights[word] != 0:
-                    for i in range(8 * word, 8 * word + 8):
-                        picked[count] = at + i
-                        count += int(keep[i])
+            found &= as_pair(m, pair, at)
+        if stop - at < RUNS:  # behind the last run is anything
+            found &= (_ONE << np.uint64(stop - at)) - _ONE
+        count = pick_out(picked, found, at, count)
     return count
 
 

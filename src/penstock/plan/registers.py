@@ -9,18 +9,24 @@ groups, members of ANY, a[3]), go through the elements of the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
 
 from penstock.pattern import ast
 from penstock.plan.automaton import Automaton, State, Transition
-from penstock.plan.joins import JoinCondition, Term, bounds, term
+from penstock.plan.joins import DOWN, UP, JoinCondition, Term, bounds, term
 from penstock.plan.positions import Numbered
 from penstock.plan.terms import COMPARISONS, Code, Condition, Index, Program, Reference, Terms
 
 _COUNT, _SUM, _AVG, _MIN, _MAX = range(5)  # penstock.plan.terms.AGGREGATES
+_FOLDED: dict[int, Callable[[float], float]] = {
+    UP: lambda x: math.nextafter(x, math.inf),
+    DOWN: lambda x: math.nextafter(x, -math.inf),
+    int(Code.NEG): lambda x: 0.0 - x,
+}
 _MIRRORED = {Code.EQ: Code.EQ, Code.LT: Code.GT, Code.LE: Code.GE, Code.GT: Code.LT, Code.GE: Code.LE}
 
 
@@ -215,13 +221,24 @@ class Registers:
         found = term(condition.program, self.terms)
         mine = 1 << step.variable
         for bound in bounds(JoinCondition("", found.variables, found), mine, found.variables & ~mine):
-            kept, read = (_program(side, place) for side in (bound.theirs, bound.mine))
+            kept, read = (self._folded(_program(side, place)) for side in (bound.theirs, bound.mine))
             used = tuple(place[ref.variable, ref.column] for ref in references)
             of_run = tuple(load for load in used if (int(Code.REF), load.reference) in kept)
             of_event = tuple(load for load in used if (int(Code.REF), load.reference) in read)
             if of_run and all(load.place is Place.RUN for load in of_run):
                 register = of_run[0].register if len(kept) == 1 else Expression(kept, of_run)
                 yield Asked(-1, (*of_event, *of_run), register, Code(bound.code), read)
+
+    def _folded(self, program: Program) -> Program:
+        """Return a program in which what is rounded or negated of a number is a number itself."""
+        folded: list[tuple[int, int]] = []
+        for code, argument in program:
+            number = self.terms.constants[folded[-1][1]] if folded and folded[-1][0] == Code.CONST else None
+            if code in _FOLDED and isinstance(number, float):
+                folded[-1] = int(Code.CONST), self.terms.constant(_FOLDED[code](number))
+            else:
+                folded.append((code, argument))
+        return tuple(folded)
 
     # --- registers per state ----------------------------------------------------------------------------------
 
