@@ -37,7 +37,8 @@ Mode: TypeAlias = Literal["auto", "automaton", "tree"]
 
 _CHOOSE_FROM = 1024  # events, before a plan is chosen
 _LEAST_SAMPLE = 64  # events of a batch that a choice may rest on, where others are left out
-_RECLAIM_FROM = 4096  # fewer events are not worth looking for those that can be dropped
+# Fewer events, of few batches, are not worth looking for those that can be dropped; more are, of however large batches.
+_RECLAIM_FROM, _RECLAIM_BATCHES, _RECLAIM_AT = 4096, 4, 1 << 16
 _RECLAIM_TIMES = 3.0  # as many events as were needed last time, before those are looked for
 _ABOUT_RUNS = "hooks are about runs"
 _WORK = ("checks", "runs_created", "matches")  # counts that go on if the plan changes
@@ -89,7 +90,8 @@ class Detector:
         """Return the matches that a batch completes."""
         self._kinds |= {name: common_kind(self._kinds.get(name, "none"), kind) for name, kind in batch.kinds.items()}
         self._ask()
-        if self.store.size >= _RECLAIM_FROM and self.store.is_short_for(batch.size):
+        least = min(max(_RECLAIM_FROM, _RECLAIM_BATCHES * batch.size), _RECLAIM_AT)
+        if self.store.size >= least and self.store.is_short_for(batch.size):
             self.drop_unneeded()
         taken = self.intake.take(batch, own_types_only=self._own_types_only and hooks is None)
         self.without_key += taken.without_key
@@ -115,7 +117,7 @@ class Detector:
             self._note(chosen, chosen.ledger, taken.rows)
         if self._ended is not None:
             self._gather_ended(self._ended)
-        self.reclaim(_RECLAIM_FROM, _RECLAIM_TIMES)
+        self.reclaim(least, _RECLAIM_TIMES)
         return matches
 
     def _of_chains(self, chains: Chains) -> Matches:
