@@ -54,6 +54,8 @@ def holds_by_registers(t: PlainTables, m: PlainMemory, conjunct: int, run: int, 
 def fold_rest(t: PlainTables, m: PlainMemory, step: int, event: int) -> bool:
     """Work out what an event leaves of the conditions that are no intervals; return whether a run may fulfil them."""
     may_hold = True
+    if not m.folds[step]:
+        return may_hold
     for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
         if m.foldable[k]:
             code = (t.conjuncts[k, CONJ_WHOLE], t.conjuncts[k, CONJ_WHOLE_END])

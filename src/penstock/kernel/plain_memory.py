@@ -86,6 +86,7 @@ class PlainMemory(NamedTuple):
     exact: Bools  # (J,)
     # What the event at hand leaves of conditions that are no intervals, see `folding.py`
     foldable: Bools  # (J,) an event may leave less of it than all
+    folds: Bools  # (T,) a step has such a condition
     lengths: Ints  # (J,) of what is left
     left: Ints  # (·, 3) as PlainTables.rows
     known: Floats  # (·,) the constants in it
@@ -99,7 +100,7 @@ def new_plain_memory(
     t: PlainTables, variables: int, columns: int, references: int, constants: Floats, room: int = 256
 ) -> PlainMemory:
     """Return an empty memory for a plain query."""
-    states, hints = len(t.states), hints_of(t, variables)
+    states, hints, foldable = len(t.states), hints_of(t, variables), foldable_of(t)
     sides = int(t.conjuncts[:, layout.CONJ_SIDE].max(initial=0)) + 1
     segments = np.zeros((layout.PLAIN_SEGMENT_WIDTH, states), np.int64)
     segments[SEGMENT_ROOM], segments[SEGMENT_SWEEP] = room, FIRST_SWEEP
@@ -143,7 +144,8 @@ def new_plain_memory(
         constants,
         np.zeros(0, np.int64),
         np.ones(len(t.conjuncts), np.bool_),
-        foldable_of(t),
+        foldable,
+        np.array([foldable[row[layout.PLAIN_CONJUNCT] : row[layout.PLAIN_CONJUNCT_END]].any() for row in t.steps]),
         np.zeros(len(t.conjuncts), np.int64),
         np.zeros_like(t.rows),
         np.zeros(len(t.rows), np.float64),

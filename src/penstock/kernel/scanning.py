@@ -189,6 +189,8 @@ def take_in(t: PlainTables, m: PlainMemory, step: int, event: int, bounds: int) 
     Returns how many bounds there are then, -1 if nothing fulfils them, and how many pairs of registers to compare.
     """
     pairs = 0
+    if not m.folds[step]:
+        return bounds, pairs
     for k in range(t.steps[step, PLAIN_CONJUNCT], t.steps[step, PLAIN_CONJUNCT_END]):
         start = t.conjuncts[k, CONJ_WHOLE]
         if not m.foldable[k] or m.lengths[k] <= 0 or not is_pair(m, m.left, (start, start + m.lengths[k])):
