@@ -136,12 +136,12 @@ _INNER: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": _PartCom
 
 def part(function: _F) -> _F:
     """Compile a function that only compiled functions call and that makes no arrays."""
-    return _typed(_njit(**_LEAN, **_INNER)(function))
+    return _for_types(_njit(**_LEAN, **_INNER)(function))
 
 
 def inlined(function: _F) -> _F:
     """Like `part`, into its callers: a call that passes all of the memory's arrays costs 100 ns."""
-    return _typed(_njit(**_LEAN, **_INNER, forceinline=True)(function))
+    return _for_types(_njit(**_LEAN, **_INNER, forceinline=True)(function))
 
 
 def entry(function: _F) -> _F:
@@ -154,8 +154,14 @@ def compiled(function: _F) -> _F:
     return _cached(_njit(no_cfunc_wrapper=True, error_model="numpy", cache=True)(function))
 
 
-def _typed(dispatcher: Any) -> Any:
-    return dispatcher  # to a caller it is the function
+def _for_types(dispatcher: Any) -> Any:
+    """Compile a part once for arguments of the same types: numba does it again for each number that stands in a call."""
+    if hasattr(dispatcher, "get_call_template"):  # not if NUMBA_DISABLE_JIT is set
+        template = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda args, named: template(
+            tuple(map(types.unliteral, args)), {name: types.unliteral(each) for name, each in named.items()}
+        )
+    return dispatcher
 
 
 def _cached(dispatcher: Any) -> Any:
