@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.kernel.compiling import compiled
+from penstock.kernel.compiling import compiled, part
 from penstock.plan.layout import EVENT_BEFORE, EVENT_HIGH, EVENT_LOW, EVENT_PART, EVENT_POS, EVENT_SEQ
 from penstock.plan.tables import Bools, Floats, Ints
 
@@ -24,7 +24,7 @@ _ODD, _OTHER_ODD = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _FAR, _NEAR = np.uint64(32), np.uint64(29)
 
 
-@compiled
+@part
 def slot_of(slots: Ints, wanted: Ints, at: int) -> int:
     """Return the slot of a key, the column `at` of `wanted`: the one that holds it, or a free one where it belongs."""
     mixed = np.uint64(0)
@@ -45,7 +45,7 @@ def slot_of(slots: Ints, wanted: Ints, at: int) -> int:
     return slot
 
 
-@compiled
+@part
 def add_key(slots: Ints, keys: Ints, size: int, wanted: Ints, at: int, slot: int) -> int:
     """Give a key the next number, and a slot that is free; return how many keys there are now."""
     slots[slot, 0] = size

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.kernel.compiling import compiled
+from penstock.kernel.compiling import compiled, part
 from penstock.kernel.intake import EMPTY
 from penstock.plan.tables import Ints
 
@@ -19,7 +19,7 @@ _PRIME, _ODD = np.uint64(0x100000001B3), np.uint64(0xBF58476D1CE4E5B9)
 _FAR = np.uint64(32)
 
 
-@compiled
+@part
 def hash_of(data: Bytes, start: int, stop: int) -> int:
     """Return a hash of some bytes (FNV-1a, mixed once more because its low bits alone are weak)."""
     mixed = np.uint64(0xCBF29CE484222325)
@@ -29,7 +29,7 @@ def hash_of(data: Bytes, start: int, stop: int) -> int:
     return int(np.int64(mixed ^ (mixed >> _FAR)))
 
 
-@compiled
+@part
 def is_at(pool: Bytes, first: int, data: Bytes, start: int, size: int) -> bool:
     """Return whether the pool holds the same bytes."""
     for k in range(size):  # noqa: SIM110 - numba compiles no generators
@@ -38,7 +38,7 @@ def is_at(pool: Bytes, first: int, data: Bytes, start: int, size: int) -> bool:
     return True
 
 
-@compiled
+@part
 def text_slot(slots: Ints, pool: Bytes, ends: Ints, data: Bytes, start: int, stop: int, hashed: int) -> int:
     """Return the slot of a text: the one that holds it, or a free one where it belongs."""
     slot = hashed & (len(slots) - 1)
@@ -71,7 +71,8 @@ def number_texts(
         if slots[slot, 0] == EMPTY:
             if size + 1 == len(ends) or ends[size] + stop - start > len(pool):
                 return at, size
-            pool[ends[size] : ends[size] + stop - start] = data[start:stop]
+            for k in range(stop - start):  # to copy a slice takes a second longer to compile
+                pool[ends[size] + k] = data[start + k]
             ends[size + 1] = ends[size] + stop - start
             slots[slot, 0], slots[slot, 1] = size, hashed
             size += 1
