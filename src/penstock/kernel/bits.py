@@ -1,4 +1,4 @@
-"""Which of 64 neighbouring runs fulfil a comparison? The answers, as the bits of a number: the first run's is the least.
+"""Which of 64 neighbouring runs fulfil a comparison? The answers are the bits of a number, the lowest the first run's.
 
 Loops that write a byte per answer become vector instructions, too, but take twice as long: here eight runs are compared
 at a time, and their answers never leave the registers of the processor. Vectors of eight numbers are what is fastest on

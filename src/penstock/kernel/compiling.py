@@ -155,7 +155,7 @@ def compiled(function: _F) -> _F:
 
 
 def _for_types(dispatcher: Any) -> Any:
-    """Compile a part once for arguments of the same types: numba does it again for each number that stands in a call."""
+    """Compile a part once for arguments of the same types; numba does it for each number that stands in a call."""
     if hasattr(dispatcher, "get_call_template"):  # not if NUMBA_DISABLE_JIT is set
         template = dispatcher.get_call_template
         dispatcher.get_call_template = lambda args, named: template(

@@ -96,7 +96,21 @@ def kill_in_windows(t: PlainTables, m: PlainMemory, state: int, run: int, event:
 
 
 @inlined
-def kill_runs(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) -> None:
+def kill_noted(t: PlainTables, m: PlainMemory, state: int, run: int, event: int, is_noted: bool | None) -> None:
+    """Let a run leave that an event ends; `is_noted` is True or None, see penstock.kernel.plain."""
+    if is_noted is not None:
+        if hook(t.hooks, PLAIN_SHEDS):
+            kill_in_windows(t, m, state, run, event)
+            return
+        if hook(t.hooks, PLAIN_REPORTS):
+            note_over(t, m, state, run, event)
+        if hook(t.hooks, PLAIN_TALLIES) == TALLY_KEPT:
+            uncount(m, state, run)
+    leave(m, state, run)
+
+
+@inlined
+def kill_runs(t: PlainTables, m: PlainMemory, event: int, is_noted: bool | None) -> None:
     """Let the runs leave that a negated event ends; not those that have just taken this event."""
     for s in range(1, len(t.states)):
         for kill in range(t.states[s, PLAIN_KILL], t.states[s, PLAIN_KILL_END]):
@@ -107,11 +121,4 @@ def kill_runs(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) -> Non
                 run = m.candidates[PICK_RUN, c]
                 if m.nodes[LINK_EVENT, m.runs[HELD_NODE, run]] == event:
                     continue
-                if is_noted and hook(t.hooks, PLAIN_SHEDS):
-                    kill_in_windows(t, m, s, run, event)
-                    continue
-                if is_noted and hook(t.hooks, PLAIN_REPORTS):
-                    note_over(t, m, s, run, event)
-                if is_noted and hook(t.hooks, PLAIN_TALLIES) == TALLY_KEPT:
-                    uncount(m, s, run)
-                leave(m, s, run)
+                kill_noted(t, m, s, run, event, is_noted)

@@ -93,7 +93,7 @@ from penstock.plan.layout import (
     TAKE,
 )
 from penstock.plan.plain import PlainTables
-from penstock.plan.tables import Floats
+from penstock.plan.tables import Floats, Ints
 
 State = int
 
@@ -227,9 +227,15 @@ def note_newest(m: PlainMemory, event: int) -> None:
     m.newest[NEWEST_POS, part], m.newest[NEWEST_LOW, part] = m.events[EVENT_POS, event], m.events[EVENT_LOW, event]
 
 
+# `is_noted` is True or None, and hooks are None if there are none: what asks for None is left out before the rest is
+# compiled, and so is what only that calls.
+
+
 @inlined
-def is_shed_by_worth(t: PlainTables, m: PlainMemory, event: int) -> bool:
+def is_shed_by_worth(t: PlainTables, m: PlainMemory, event: int, is_noted: bool | None) -> bool:
     """Return whether an event is worth too little to the open runs."""
+    if is_noted is None:
+        return False
     return bool(hook(t.hooks, PLAIN_TALLIES)) and bool(m.ledger[event - m.sizes[HAS_BATCH], LEDGER_SHED])
 
 
@@ -243,35 +249,60 @@ def room_to_note(t: PlainTables, m: PlainMemory, event: int) -> int:
 
 
 @inlined
-def room_for_all(t: PlainTables, m: PlainMemory, event: int, is_noted: bool) -> int:
+def room_for_all(t: PlainTables, m: PlainMemory, event: int, is_noted: bool | None) -> int:
     """Return DONE if there is room for all that an event does, or what there is too little of."""
     status = room_for(t, m) if m.sizes[HAS_GROUPS] > 0 else DONE
     if status != DONE:
         return status
     if has_kills(t) and not has_room_to_kill(t, m):
         return MORE_CANDIDATES
-    return room_to_note(t, m, event) if is_noted else DONE
+    if is_noted is None:
+        return DONE
+    return room_to_note(t, m, event)
 
 
 @inlined
-def note_groups(t: PlainTables, m: PlainMemory, event: int) -> None:
+def note_groups(t: PlainTables, m: PlainMemory, event: int, is_noted: bool | None) -> None:
     """Note what the groups will do, before they are made true."""
-    if hook(t.hooks, PLAIN_TALLIES):
-        tally(t, m, event)
-    if hook(t.hooks, PLAIN_REPORTS):
-        note_taken(t, m, event)
+    if is_noted is not None:
+        if hook(t.hooks, PLAIN_TALLIES):
+            tally(t, m, event)
+        if hook(t.hooks, PLAIN_REPORTS):
+            note_taken(t, m, event)
 
 
 @inlined
-def process_event(t: PlainTables, m: PlainMemory, event: int, variable: int, is_noted: bool) -> int:
+def is_reporting(t: PlainTables, is_noted: bool | None) -> bool:
+    """Return whether runs that end are reported: then they are swept outside the kernel."""
+    if is_noted is None:
+        return False
+    return bool(hook(t.hooks, PLAIN_REPORTS))
+
+
+@inlined
+def observe_asked(t: PlainTables, m: PlainMemory, event: int, hooks: Ints | None) -> None:
+    """Count what happens to an event, if a hook says so."""
+    if hooks is not None and hook(t.hooks, PLAIN_OBSERVES):
+        observe(t, m, event)
+
+
+@inlined
+def shed_asked(t: PlainTables, m: PlainMemory, event: int, count: int, hooks: Ints | None) -> int:
+    """Cut the candidates to the windows from which an event is not shed, if a hook says so."""
+    if hooks is None:
+        return count
+    return shed_windows(t, m, event, count) if hook(t.hooks, PLAIN_SHEDS) else count
+
+
+@inlined
+def process_event(t: PlainTables, m: PlainMemory, event: int, variable: int, is_noted: bool | None) -> int:
     """Process an event; return DONE, or what there is no room for; then nothing has changed.
 
-    `variable` is what `find_takers` says. `is_noted` is a constant, for each of the entries: `process` has no code for
-    what is not noted.
+    `variable` is what `find_takers` says.
     """
     m.sizes[HAS_GROUPS] = 0
     m.sizes[HAS_STAMP] = (m.sizes[HAS_STAMP] + 1) & 0x3FFFFFFF  # an event that is asked again is not seen yet
-    if variable == NO_WAY or (is_noted and is_shed_by_worth(t, m, event)):
+    if variable == NO_WAY or is_shed_by_worth(t, m, event, is_noted):
         note_newest(m, event)
         return DONE
     count = ask_runs(t, m, event, variable)
@@ -284,23 +315,20 @@ def process_event(t: PlainTables, m: PlainMemory, event: int, variable: int, is_
             count = resolve(t, m, event, count, variable)
     else:
         count = ask_openings(t, m, event, count, variable)
-        if hook(t.hooks, PLAIN_SHEDS):
-            count = shed_windows(t, m, event, count)
+        count = shed_asked(t, m, event, count, t.hooks)
     if count < 0:
         return MORE_CANDIDATES
     status = room_for_all(t, m, event, is_noted)
     if status != DONE:
         return status
-    if hook(t.hooks, PLAIN_OBSERVES):
-        observe(t, m, event)
-    if is_noted:
-        note_groups(t, m, event)
+    observe_asked(t, m, event, t.hooks)
+    note_groups(t, m, event, is_noted)
     note_newest(m, event)
     if m.sizes[HAS_GROUPS] > 0:
         make_true(t, m, event)
     if has_kills(t):
         kill_runs(t, m, event, is_noted)
-    if (m.sizes[HAS_GROUPS] > 0 or has_kills(t)) and not (is_noted and hook(t.hooks, PLAIN_REPORTS)):
+    if (m.sizes[HAS_GROUPS] > 0 or has_kills(t)) and not is_reporting(t, is_noted):
         if t.options[PLAIN_MOVES] or has_kills(t):
             sweep_due(t, m, event)
         else:
@@ -320,7 +348,7 @@ def process(t: PlainTables, m: PlainMemory, start: int, stop: int) -> tuple[int,
         for event in range(first, last):
             if foresees:
                 foresee(t, m, start, first, known, event)
-            status = process_event(t, m, event, m.takers[event - first], False)
+            status = process_event(t, m, event, m.takers[event - first], None)
             if status != DONE:
                 return status, event
     return DONE, stop
