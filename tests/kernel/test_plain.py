@@ -42,6 +42,24 @@ def bound(query: str, events: str) -> Bound:
     return one if case.query.window else [each[1:] for each in one]
 
 
+# --- what intervals ask of the event -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.9, 0.2), (0.2, 0.9), (0.3, 1.0)])
+def test_bounds_are_rounded_outwards(a: float, b: float) -> None:
+    """0.9 - 0.2 is 0.7, but 0.2 + 0.7 is less than 0.9."""
+    assert bound("SEQ(A a, B b) WHERE abs(a.v - b.v) <= 0.7 WITHIN 1 h", f"A0(v={a}) B1(v={b})") == [(0, 1)]
+
+
+@pytest.mark.parametrize("side", ["b.v - 2", "2 - b.v", "b.v + 2", "b.v * 2", "-b.v"])
+def test_sides_of_the_event(side: str) -> None:
+    query, letters, found = f"SEQ(A a, B b) WHERE a.v < {side} WITHIN 1 h", Random(5), 0
+    for _ in range(5):
+        events = [f"{letters.choice('AB')}{n}(v={letters.randrange(-4, 5)})" for n in range(9)]
+        found += len(bound(query, " ".join(events)))
+    assert found
+
+
 # --- CONSUME in windows that overlap --------------------------------------------------------------------------
 
 

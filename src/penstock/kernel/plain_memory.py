@@ -17,7 +17,7 @@ from penstock.plan.tables import Bools, Floats, Ints
 
 SmallInts: TypeAlias = NDArray[np.int32]
 
-BLOCK = 512  # runs that are compared at a time: a block of a column stays in the first cache
+BLOCK = 512  # runs, or events, that are worked on at a time: a block of a column stays in the first cache
 STRIDE = 16  # neighbours that become candidates at a time: as many places behind them must be free
 AHEAD = 32  # events: so far ahead of an event it is known what takes them; a power of two
 DEEP = 64
