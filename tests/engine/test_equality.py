@@ -41,6 +41,7 @@ def test_dropping_events_as_soon_as_nothing_needs_them_changes_nothing(
 ) -> None:
     """Usually events are looked through when there are thousands; here after every batch, of one or two events."""
     monkeypatch.setattr("penstock.engine.detector._RECLAIM_FROM", 1)
+    monkeypatch.setattr("penstock.engine.detector._RECLAIM_BATCHES", 0)
     for seed, case in enumerate(seeded(100, first), start=first):
         engine, matches = engine_of(case.query), Matches()
         for number, piece in enumerate(pieces(case.events, range(seed % 2, 14, 2))):
@@ -54,6 +55,7 @@ def test_dropping_events_as_soon_as_nothing_needs_them_changes_nothing(
 def test_negated_events_are_found_after_others_were_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each knows the one before it by its place, which changes: N4 is the one that forbids, and N6 leads to it."""
     monkeypatch.setattr("penstock.engine.detector._RECLAIM_FROM", 1)
+    monkeypatch.setattr("penstock.engine.detector._RECLAIM_BATCHES", 0)
     query = "SEQ(A a, NOT N n, B b) WHERE n.v = a.v AND n.seq < b.seq WITHIN 10 s"
     case = case_of(query, "C0 C1 C2 A3@100(v=1) N4@101(v=1) A5@101(v=2) N6@102(v=3) B7@103")
     engine, matches = engine_of(case.query), Matches()
@@ -67,6 +69,7 @@ def test_negated_events_are_found_after_others_were_dropped(monkeypatch: pytest.
 def test_a_negated_event_that_was_dropped_is_not_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Quiet partitions keep their events, so there are gaps: those of key 3 stand where the one of key 2 was."""
     monkeypatch.setattr("penstock.engine.detector._RECLAIM_FROM", 1)
+    monkeypatch.setattr("penstock.engine.detector._RECLAIM_BATCHES", 0)
     query = "SEQ(A a, NOT N n, B b) WHERE n.v > b.v WITHIN 3 EVENTS PARTITION BY id"
     kinds = [("A", 1), ("N", 2), *[("C", 3)] * 40, *[("N", 3)] * 3, *[("C", 2)] * 20, ("A", 2), ("B", 2)]
     events = " ".join(f"{kind}{n}(id={key},v={int(kind == 'N')})" for n, (kind, key) in enumerate(kinds))

@@ -123,6 +123,7 @@ def test_many_that_begin_alike_find_what_each_finds_alone(first: int, monkeypatc
     together = 0
     for seed in range(first, first + 100):
         monkeypatch.setattr("penstock.engine.detector._RECLAIM_FROM", 1 if seed % 2 else 4096)
+        monkeypatch.setattr("penstock.engine.detector._RECLAIM_BATCHES", 0)
         together += compare(*alike(Seeded(seed)), Random(seed)) > 1
     assert together > 25
 

@@ -25,11 +25,8 @@ REGISTERS, PLACES = 4, 400
 @compiled
 def answers(registers: Floats, at: int, least: float, most: float) -> list[int]:
     """Return what each function says of the runs from `at` on."""
-    return [
-        np.int64(at_least(registers, 1, at, least)), np.int64(at_most(registers, 1, at, most)),
-        np.int64(between(registers, 1, at, least, most)), np.int64(less(registers, 1, 2, at)),
-        np.int64(same(registers, 1, 2, at)),
-    ]  # fmt: skip
+    limits = at_least(registers, 1, at, least), at_most(registers, 1, at, most), between(registers, 1, at, least, most)
+    return [int(np.int64(each)) for each in (*limits, less(registers, 1, 2, at), same(registers, 1, 2, at))]
 
 
 @compiled
@@ -65,7 +62,7 @@ def test_answers_are_those_of_numpy(seed: int, at: int, least: float, most: floa
 
 @pytest.mark.parametrize("place", [0, 1, 31, 63])
 def test_the_lowest_bit(place: int) -> None:
-    assert place_of(np.uint64((1 << place) | (1 << 63)).astype(np.int64)) == place
+    assert place_of(int(np.uint64((1 << place) | (1 << 63)).astype(np.int64))) == place
 
 
 @pytest.fixture(scope="module")

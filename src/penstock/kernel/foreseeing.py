@@ -16,8 +16,8 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from penstock.kernel.compiling import inlined
+from penstock.kernel.indexing import bucket
 from penstock.kernel.plain_memory import AHEAD, PlainMemory
-from penstock.kernel.scanning import bucket
 from penstock.plan.layout import (
     EVENT_PART,
     HELD_NEXT,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from penstock.kernel.asking_plain import is_shed
 from penstock.kernel.compiling import inlined, part
 from penstock.kernel.ending import first_window, note_over, note_windows
+from penstock.kernel.indexing import add_to_index
 from penstock.kernel.lean import hook
 from penstock.kernel.plain_memory import PlainMemory
 from penstock.kernel.scanning import scan
-from penstock.kernel.sweeping import add_to_index
 from penstock.kernel.tallying import leave, uncount
 from penstock.plan.layout import (
     ABANDONED,

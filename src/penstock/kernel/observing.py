@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from penstock.kernel.compiling import inlined, part
+from penstock.kernel.indexing import bucket, end_of
 from penstock.kernel.lean import hook
 from penstock.kernel.plain_memory import PlainMemory
-from penstock.kernel.scanning import bucket, end_of, reach_of
+from penstock.kernel.scanning import reach_of
 from penstock.plan.layout import (
     EVENT_LOW,
     EVENT_PART,

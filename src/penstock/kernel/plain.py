@@ -20,6 +20,7 @@ from penstock.kernel.asking_plain import (
 from penstock.kernel.compiling import entry, inlined
 from penstock.kernel.ending import has_room_to_report, note_taken
 from penstock.kernel.foreseeing import MANY_RUNS, foresee
+from penstock.kernel.indexing import add_to_index
 from penstock.kernel.killing import copy_run, kill_runs
 from penstock.kernel.lean import hook
 from penstock.kernel.observing import observe
@@ -27,7 +28,7 @@ from penstock.kernel.plain_memory import AHEAD, BLOCK, PlainMemory
 from penstock.kernel.plain_registers import copy_register, set_registers
 from penstock.kernel.plain_room import goes_on, has_kills, has_room_to_kill, room_for, room_to_split
 from penstock.kernel.scanning import forget_sides, reach_of
-from penstock.kernel.sweeping import add_to_index, is_any_due, sweep_due, sweep_grown
+from penstock.kernel.sweeping import is_any_due, sweep_due, sweep_grown
 from penstock.kernel.tallying import begin_event, end_event, leave, state_of, tally
 from penstock.plan.layout import (
     COPY_RUN,

@@ -14,9 +14,10 @@ from penstock.kernel.bits import RUNS, at_least, at_most, between, less, lowest,
 from penstock.kernel.compiling import inlined
 from penstock.kernel.filtering import filter_bounds, filter_members, filter_rest, fold_rest, is_pair, kept_if
 from penstock.kernel.folding import ALWAYS
+from penstock.kernel.indexing import bucket, end_of, shorten
 from penstock.kernel.lanes import operand
 from penstock.kernel.lean import hook
-from penstock.kernel.plain_memory import STRIDE, PlainMemory, SmallInts
+from penstock.kernel.plain_memory import STRIDE, PlainMemory
 from penstock.kernel.stack import is_text, run_program
 from penstock.plan.joins import DOWN, UP
 from penstock.plan.layout import (
@@ -73,7 +74,6 @@ from penstock.plan.layout import (
 from penstock.plan.plain import PlainTables
 from penstock.plan.tables import Floats, Ints
 
-_ODD, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 _NOBODY, _ONE = np.uint64(0), np.uint64(1)
 
 
@@ -308,42 +308,6 @@ def scan_all(m: PlainMemory, start: int, stop: int, bounds: int, pairs: int, cou
             found &= (_ONE << np.uint64(stop - at)) - _ONE
         count = pick_out(picked, found, at, count)
     return count
-
-
-@inlined
-def bucket(x: float, start: int, room: int) -> int:
-    """Return the bucket of a key among those of a segment, which has as many as it has room for runs."""
-    bits = np.float64(x + 0.0).view(np.int64)  # 0.0 and -0.0 are equal
-    mixed = np.uint64(bits ^ (bits >> 32)) * _ODD  # whole numbers differ in their high bits only, texts in their low
-    return start + int(np.int64(((mixed >> _HALF) * np.uint64(room)) >> _HALF))
-
-
-@inlined
-def as_group(following: SmallInts, start: int, stop: int) -> int:
-    """Return how an index names the runs start .. stop-1, neighbours with one key: see `PlainMemory.heads`."""
-    if stop - start == 1:
-        return 2 * start
-    following[start + 1] = stop
-    return 2 * start + 1
-
-
-@inlined
-def end_of(following: SmallInts, group: int) -> int:
-    """Return where a group ends."""
-    start = group >> 1
-    return following[start + 1] if group & 1 else start + 1
-
-
-@inlined
-def shorten(m: PlainMemory, head: int, before: int, start: int, stop: int, after: int) -> None:
-    """Let a group in a chain, behind that which begins with the run `before`, be the runs start .. stop-1; or go."""
-    following, group = m.runs[HELD_NEXT], after
-    if start < stop:
-        following[start], group = after, as_group(following, start, stop)
-    if before < 0:
-        m.heads[head] = group
-    else:
-        following[before] = group
 
 
 @inlined

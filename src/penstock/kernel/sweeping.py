@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.kernel.compiling import entry, inlined, part
+from penstock.kernel.indexing import add_to_index
 from penstock.kernel.lean import hook
 from penstock.kernel.plain_memory import FIRST_SWEEP, PlainMemory
-from penstock.kernel.scanning import as_group, bucket, reach_of
+from penstock.kernel.scanning import reach_of
 from penstock.plan.layout import (
     GROUP_STEP,
     HAS_GROUPS,
@@ -43,26 +44,6 @@ from penstock.plan.plain import PlainTables
 _SMALL, _LARGE = 1024, 1 << 16  # runs of a state that is swept when it must be
 _MANY_SCANS = 16
 _STRETCH = 32  # neighbours that are moved at a time, by a loop that the compiler turns into vector instructions
-
-
-@inlined
-def add_to_index(t: PlainTables, m: PlainMemory, state: int, start: int, stop: int) -> None:
-    """Put runs first in their buckets, neighbours with one key as a group.
-
-    A run without a key can take nothing, and stands in none.
-    """
-    first, room = m.segments[SEGMENT_START, state], m.segments[SEGMENT_ROOM, state]
-    keys, following = m.registers[t.states[state, PLAIN_INDEX]], m.runs[HELD_NEXT]
-    at = start
-    while at < stop:
-        key, end = keys[at], at + 1
-        while end < stop and keys[end] == key:
-            end += 1
-        if not math.isnan(key):
-            head = bucket(key, first, room)
-            following[at] = m.heads[head]
-            m.heads[head] = as_group(following, at, end)
-        at = end
 
 
 @inlined
